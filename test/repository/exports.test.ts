@@ -7,6 +7,7 @@ import ts from 'typescript';
 import { describe, expect, it } from 'vitest';
 import { cliProgram } from '../../src/cli/for-tests.ts';
 import { CODES } from '../../src/for-tests.ts';
+import { isHeadless } from '../support/comments.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const manifest = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as {
@@ -90,18 +91,6 @@ function examplesOf(symbol: ts.Symbol): readonly string[] | undefined {
     .getJsDocTags(checker)
     .flatMap(({ name, text }) => (name === 'example' ? ts.displayPartsToString(text) : []));
 }
-
-/**
- * Docstrings say in a full sentence what a thing does: none begins as a clause without a head does, not even behind a
- * verb ("Returns what …").
- */
-const HEADLESS = [
-  /^(?:what|who|whose|whom|which|whether|how|of|where|by)\b/i,
-  /^[a-z]+s (?:what|whether|how)\b/i,
-  /^(?:returns|gives|says|tells|decides|names|shows) (?:who|whose|whom|which|of|where|by)\b/i,
-];
-
-const isHeadless = (doc: string): boolean => HEADLESS.some((pattern) => pattern.test(doc));
 
 const resolved = (symbol: ts.Symbol): ts.Symbol =>
   symbol.flags & ts.SymbolFlags.Alias ? checker.getAliasedSymbol(symbol) : symbol;
@@ -230,19 +219,6 @@ describe('package exports', () => {
       (symbol) => !(examplesOf(symbol) ?? ['```ts']).some((text) => /^```[jt]s$/m.test(text)),
     );
     expect(without.map(({ name }) => name)).toEqual([]);
-  });
-
-  it('find a docstring that is no sentence', () => {
-    const headless = [
-      'What it does.',
-      'Whether it is.',
-      'of an event: its id',
-      'Returns what it has.',
-      'By name.',
-    ];
-    expect(headless.filter((text) => !isHeadless(text))).toEqual([]);
-    const sentences = ['Returns the text.', 'Whatever comes is kept.', 'Offers a place.', 'True if it is.'];
-    expect(sentences.filter((text) => isHeadless(text))).toEqual([]);
   });
 
   it('have the class that each error of theirs extends', () => {
