@@ -7,7 +7,11 @@ import { commentsOf, faultsOf, isHeadless, sentencesOf } from '../support/commen
 const root = fileURLToPath(new URL('../..', import.meta.url));
 
 /** Folders whose comments are held by the rules of text (CONTRIBUTING.md), each without the folders in it. */
-const FOLDERS: readonly string[] = ['src/registrations', 'src/registrations/told'];
+const FOLDERS: readonly string[] = [
+  'src/registrations',
+  'src/registrations/told',
+  'src/registrations/subscriptions',
+];
 
 const filesOf = (folder: string): string[] =>
   readdirSync(join(root, folder)).flatMap((name) => (name.endsWith('.ts') ? `${folder}/${name}` : []));
