@@ -11,6 +11,7 @@ const FOLDERS: readonly string[] = [
   'src/registrations',
   'src/registrations/told',
   'src/registrations/subscriptions',
+  'src/reconcile',
 ];
 
 const filesOf = (folder: string): string[] =>
