@@ -12,6 +12,7 @@ const FOLDERS: readonly string[] = [
   'src/registrations/told',
   'src/registrations/subscriptions',
   'src/reconcile',
+  'src/poll',
 ];
 
 const filesOf = (folder: string): string[] =>
