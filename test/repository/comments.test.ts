@@ -13,6 +13,7 @@ const FOLDERS: readonly string[] = [
   'src/registrations/subscriptions',
   'src/reconcile',
   'src/poll',
+  'src/calls',
 ];
 
 const filesOf = (folder: string): string[] =>
