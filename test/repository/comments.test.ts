@@ -14,6 +14,8 @@ const FOLDERS: readonly string[] = [
   'src/reconcile',
   'src/poll',
   'src/calls',
+  'src/vectors',
+  'src/vectors/shapes',
 ];
 
 const filesOf = (folder: string): string[] =>
