@@ -16,6 +16,7 @@ const FOLDERS: readonly string[] = [
   'src/calls',
   'src/vectors',
   'src/vectors/shapes',
+  'src/cli/explain',
 ];
 
 const filesOf = (folder: string): string[] =>
