@@ -17,6 +17,7 @@ const FOLDERS: readonly string[] = [
   'src/vectors',
   'src/vectors/shapes',
   'src/cli/explain',
+  'src/cli/capture',
 ];
 
 const filesOf = (folder: string): string[] =>
