@@ -18,6 +18,7 @@ const FOLDERS: readonly string[] = [
   'src/vectors/shapes',
   'src/cli/explain',
   'src/cli/capture',
+  'src/cli/keys',
 ];
 
 const filesOf = (folder: string): string[] =>
