@@ -19,6 +19,7 @@ const FOLDERS: readonly string[] = [
   'src/cli/explain',
   'src/cli/capture',
   'src/cli/keys',
+  'src/cli/probe',
 ];
 
 const filesOf = (folder: string): string[] =>
