@@ -20,6 +20,14 @@ const FOLDERS: readonly string[] = [
   'src/cli/capture',
   'src/cli/keys',
   'src/cli/probe',
+  'src/cli/owed',
+  'src/cli/tasks',
+  'src/cli/send',
+  'src/cli/serve',
+  'src/cli/state',
+  'src/cli/inbox',
+  'src/cli/registry',
+  'src/cli/vectors',
 ];
 
 const filesOf = (folder: string): string[] =>
