@@ -28,6 +28,9 @@ const FOLDERS: readonly string[] = [
   'src/cli/inbox',
   'src/cli/registry',
   'src/cli/vectors',
+  'src/serve',
+  'src/serve/config',
+  'src/serve/sink',
 ];
 
 const filesOf = (folder: string): string[] =>
