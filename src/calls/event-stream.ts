@@ -60,7 +60,7 @@ export async function* eventsOf(
   }
 }
 
-/** Reads a line. @returns the event that it completes. @returns what is to be told once a line has been read. */
+/** Reads a line. @returns the event that it completes. */
 function readLine(reading: Reading, line: string): StreamEvent | undefined {
   if (line === '') return dispatched(reading);
   const colon = line.indexOf(':');

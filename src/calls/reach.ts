@@ -82,7 +82,7 @@ function withAdvice(error: unknown, url: string): unknown {
   );
 }
 
-/** Checks a list of hosts. @throws ConfigError @throws ConfigError */
+/** Checks a list of hosts. @throws ConfigError */
 export function hostsOf(name: string, given: readonly string[] | undefined): ReadonlySet<string> {
   if (given === undefined) return new Set();
   const fix = `${name}: give host names alone, e.g. ['seller.internal'].`;

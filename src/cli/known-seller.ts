@@ -1,5 +1,5 @@
 // Checks that the store has rows of the seller in `--seller`. With a wrong URL nothing is found, and all would look
-// well. `webhooks owed` and `state` call it.
+// well. `proto-webhooks owed` and `state` call it.
 import { allRows } from '../registrations/operation-rows.ts';
 import type { RegistrationKind, StoreRegistrations } from '../stores/store.ts';
 import { requireHttpUrl } from './shell.ts';

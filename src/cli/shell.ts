@@ -63,10 +63,7 @@ export function instant(option: string, text: string): number {
   );
 }
 
-/**
- * Requires an absolute http or https URL. A password in it is not repeated. @throws UsageError
- * @throws UsageError unless `url` is an absolute http or https URL; a password in it is not repeated.
- */
+/** Requires an absolute http or https URL. A password in it is not repeated. @throws UsageError */
 export function requireHttpUrl(what: string, url: string): string {
   if (URL.canParse(url) && /^https?:$/.test(new URL(url).protocol)) return url;
   const shown = url.replace(/\/\/[^/]*@/, '//…@');
@@ -88,7 +85,7 @@ export function wantsColour(isTerminal: boolean, env: Readonly<Record<string, st
   return isTerminal && (env['NO_COLOR'] ?? '') === '' && env['TERM'] !== 'dumb';
 }
 
-/** Makes the function that styles text. @param colour from `wantsColour`. @param colour from `wantsColour`. */
+/** Makes the function that styles text. @param colour from `wantsColour`. */
 export function createPaint(colour: boolean): Paint {
   return colour
     ? (style, text) => styleText(FORMATS[style], text, { validateStream: false })

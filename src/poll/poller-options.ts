@@ -99,7 +99,7 @@ const DAY_MS = 86_400_000;
 /** The parts that tests replace. */
 export type PollerParts = Pick<PollerContext, 'clock' | 'sleep'> & { readonly random: () => number };
 
-/** Makes a poller. @throws ConfigError @throws ConfigError */
+/** Makes a poller. @throws ConfigError */
 export function pollerOf(options: PollerOptions, { clock, sleep: wait, random }: PollerParts): Poller {
   onlyKnown('createPoller', options, KNOWN);
   const { receiver, query } = options;

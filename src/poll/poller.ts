@@ -127,7 +127,7 @@ export function pollerLoop(context: PollerContext): PollerLoop {
   const thinning = createThinning();
   const paceOf = pacing(context);
 
-  /** Makes one poll. @returns the poll that has begun in its place. @returns the poll that has begun in its place. */
+  /** Makes one poll. @returns the poll that has begun in its place. */
   const made = async (
     { watch, held }: BegunPoll,
     pace: Pace,

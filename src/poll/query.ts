@@ -176,8 +176,8 @@ const mayGoOn = (kind: PollFailure['kind'], { arguments: { id } }: TaskQuery): b
   kind === 'no-operation' || (kind === 'unknown' && id !== undefined);
 
 /**
- * The owner's question. @throws ConfigError for a value that is none: the client would fail with a less clear error.
- * @throws ConfigError for what is no question: the client would fail of it in words of its own.
+ * The owner's question.
+ * @throws ConfigError for a value that is none: the client would fail with a less clear error.
  */
 function ownQuery(given: unknown): TaskQuery | undefined {
   if (given === undefined || given === null) return undefined;

@@ -1,6 +1,6 @@
 // Answers a query of the account in pages: what is due, what came, and what is missing (owed.md §5).
-// `reconciler.account` and `webhooks owed` call it. stream-account.ts describes one media buy, tasks-account.ts the
-// operations.
+// `reconciler.account` and `proto-webhooks owed` call it. stream-account.ts describes one media buy, tasks-account.ts
+// the operations.
 import { wholeNumber } from '../config/validate.ts';
 import type { Hashes } from '../crypto/engine.ts';
 import { ConfigError } from '../shared/errors.ts';

@@ -100,7 +100,7 @@ function requireSome(lists: readonly ListRead<unknown>[]): void {
 const isUnlisted = ({ pages, errors }: ListRead<unknown>): boolean =>
   pages === 0 && errors.some(({ code }) => code === NO_LIST);
 
-/** Checks the query. @throws RegistrationError @throws RegistrationError */
+/** Checks the query. @throws RegistrationError */
 function requireDiscover(query: DiscoverQuery): Asking {
   checked(() => onlyKnown('discover', query, QUERY));
   requireSeller(query, 'signature', true);

@@ -145,7 +145,7 @@ function nextDue(stream: BuyStream, { now, until }: Instant, graceMs: number): n
     const present = windowAt(frequency, clock, until);
     const [next] = without(owed, [[-Infinity, present]]);
     if (next) times.push(windowPeriod(frequency, clock, next[0]).end + now - until);
-    // A window whose report is put off to the limit is missing in the end.
+    // However often a report is put off, its window is missing at the limit.
     const [off] = common(
       common(owed, [[-Infinity, present]]),
       expectedLater(stream, frequency, { now, until }, graceMs),

@@ -168,8 +168,8 @@ function changedAt(facts: MediaBuyFacts, stream: BuyStream, askedAt: number): nu
 }
 
 /**
- * The stream with the reported end of its buy, used if its seller cannot be asked (owed.md §7.1). Later windows that
- * have arrived were owed.
+ * The stream with the reported end of its buy, used if its seller cannot be asked (owed.md §7.1). If reports of later
+ * windows have arrived, those windows were owed.
  */
 export function withWord(stream: BuyStream, now: number): BuyStream {
   const { endSaid, revision: _other, ...known } = stream;

@@ -134,7 +134,7 @@ const COMPARED: Readonly<Record<keyof CompareQuery, true>> = { agentUrl: true, m
 /** The largest `keepMs`: a hundred years. Ms. */
 const MOST_KEEP_MS = 36_525 * DAY_MS;
 
-/** The part of the context for totals. @throws ConfigError @throws ConfigError */
+/** The part of the context for totals. @throws ConfigError */
 function totalsOption({ ours, tolerance }: ReconcilerOptions): Pick<ReconcilerContext, 'totals'> {
   const given = givenTolerance(tolerance);
   if (ours === undefined) return {};
@@ -157,7 +157,7 @@ const QUERY: Readonly<Record<keyof AccountQuery, true>> = {
 /** The parts that tests replace. */
 export type ReconcilerParts = Pick<ReconcilerContext, 'sleep' | 'lookMs'>;
 
-/** Makes a reconciler. @throws ConfigError @throws ConfigError */
+/** Makes a reconciler. @throws ConfigError */
 export function reconcilerOf(
   options: ReconcilerOptions,
   { sleep, lookMs }: ReconcilerParts,

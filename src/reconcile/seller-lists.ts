@@ -30,7 +30,7 @@ const BEGINNING: Places = { mediaBuys: [0, ''], tasks: [0, ''] };
 export const textOf = (places: Places): string | undefined =>
   Object.values(places).some((one) => one !== undefined) ? JSON.stringify(places) : undefined;
 
-/** The places in an `after`. @throws RegistrationError @throws RegistrationError */
+/** The places in an `after`. @throws RegistrationError */
 export function placesIn(after: unknown): Places {
   if (after === undefined) return BEGINNING;
   const parsed = typeof after === 'string' ? parseStrictObject(utf8(after)) : undefined;

@@ -46,7 +46,7 @@ function entriesIn(list: readonly unknown[], now: number): Entries {
   return { entries: [...entries.values()], ...(isPartial && { isPartial }) };
 }
 
-/** One impairment. @returns undefined if it has no id. @returns undefined where it has no id. */
+/** One impairment. @returns undefined if it has no id. */
 function entryIn(one: unknown, now: number): SnapshotEntry | undefined {
   const id = isJsonObject(one) ? textMember(one, 'impairment_id') : undefined;
   if (!isJsonObject(one) || !id || id.length > MAX_STATE_ID) return undefined;

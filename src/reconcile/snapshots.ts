@@ -79,7 +79,7 @@ function learn(
   ).catch(() => undefined);
 }
 
-/** True if a seller shows impairments to those who ask (owed.md §6.2). */
+/** True unless a seller declares that it does not show impairments to those who ask (owed.md §6.2). */
 const hasSnapshots = ({ surfaces }: Declared): boolean =>
   surfaces === undefined || surfaces.includes('snapshot') || surfaces.includes('webhook');
 

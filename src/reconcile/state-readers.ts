@@ -59,7 +59,7 @@ interface ReaderRow extends StateHolder {
   readonly since: number;
 }
 
-/** Checks a reader and its type. @throws ConfigError @throws ConfigError */
+/** Checks a reader and its type. @throws ConfigError */
 export function requireReader(readers: Readers, type: unknown, read: unknown): void {
   const fail = (what: string): never => {
     throw new ConfigError(`snapshot: ${what}`);
@@ -238,7 +238,7 @@ async function answerOf(
 
 const STATE: Readonly<Record<keyof SnapshotState, true>> = { id: true, observedAt: true, payload: true };
 
-/** Checks a list of states. @throws ConfigError @throws ConfigError */
+/** Checks a list of states. @throws ConfigError */
 function entriesIn(type: string, given: unknown, now: number): readonly SnapshotEntry[] {
   if (!Array.isArray(given))
     throw new ConfigError('it returned no list. Return [{ id, observedAt, payload }].');

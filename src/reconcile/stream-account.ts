@@ -1,5 +1,5 @@
 // Describes the account of one media buy, from its stream and the windows that it owes (owed.md §5.1). Pure. The
-// account, the metrics and `webhooks owed` use it.
+// account, the metrics and `proto-webhooks owed` use it.
 import type { BuyStream, ComparedTotals } from '../registrations/streams.ts';
 import { statesIn } from '../states/states.ts';
 import type { Frequency } from '../windows/calendar.ts';

@@ -214,10 +214,7 @@ async function namedIn(
   return found.flat().flatMap((one) => one ?? []);
 }
 
-/**
- * One operation as it is named. @returns undefined if it has ended meanwhile.
- * @returns undefined where it has ended meanwhile.
- */
+/** One operation as it is named. @returns undefined if it has ended meanwhile. */
 function attentionIn(
   rows: RegistrationRows,
   hashes: Hashes,

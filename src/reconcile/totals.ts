@@ -32,7 +32,7 @@ export interface TotalsTolerance {
 
 const TOLERANCE = { impressions: 0.02, spend: 0.01 };
 
-/** Checks the tolerance. @throws ConfigError @throws ConfigError */
+/** Checks the tolerance. @throws ConfigError */
 export function givenTolerance(given: TotalsTolerance = {}): TotalsMargins {
   onlyKnown('tolerance', given, TOLERANCE);
   const share = (name: Counted): number => {

@@ -1,5 +1,5 @@
 // Calls sellers over A2A: finds the agent's URL and version in its card, sends the call, and reads the answer (calls.md
-// §4). Owners pass `a2aCaller` to `createRegistrations({ call })`; `webhooks state` uses it too.
+// §4). Owners pass `a2aCaller` to `createRegistrations({ call })`; `proto-webhooks state` uses it too.
 import { isLegacyAgentCard, parseLegacyAgentCard } from '@a2a-js/sdk/compat/v0_3/client';
 import { A2A_ERROR_CODE } from '@a2a-js/sdk/errors';
 import { putBounded } from '../shared/bounded.ts';

@@ -1,5 +1,5 @@
-// Lists operations in pages, by their own state or by the polling of their tasks: `registrations.list`. `webhooks
-// tasks` and `webhooks state` read by it too.
+// Lists operations in pages, by their own state or by the polling of their tasks: `registrations.list`.
+// `proto-webhooks tasks` and `proto-webhooks state` read by it too.
 import type { Hashes } from '../crypto/engine.ts';
 import { storedId } from '../stages/ids.ts';
 import type { RegistrationRow, StoreRegistrations } from '../stores/store.ts';

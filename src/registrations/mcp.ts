@@ -1,5 +1,5 @@
 // Calls sellers over MCP with the SDK: opens sessions, repeats a call in a new one, and reads the result (calls.md
-// §1.10, §4.12). Owners pass `mcpCaller` to `createRegistrations({ call })`; `webhooks state` uses it too.
+// §1.10, §4.12). Owners pass `mcpCaller` to `createRegistrations({ call })`; `proto-webhooks state` uses it too.
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { ResultSchema } from '@modelcontextprotocol/sdk/types.js';
 import { bounded } from '../calls/bounds.ts';
@@ -200,8 +200,8 @@ async function withClient<T>(
   signal: AbortSignal,
 ): Promise<T> {
   const client = new Client({ name: 'proto-webhooks', version: '1' });
-  // The SDK never stops to listen. Node keeps a signal of `AbortSignal.any`, with all that listens to it, until it
-  // fires. Without a signal of our own each answer would stay in memory as long as the process runs.
+  // The SDK never removes its listener from a signal. Node keeps a signal of `AbortSignal.any`, with all that listens
+  // to it, until it fires. Without a signal of our own each answer would stay in memory as long as the process runs.
   const own = followed(signal);
   const limits = { timeout: timeoutMs, signal: own.signal };
   try {

@@ -1,5 +1,5 @@
 // Reads the rows of registrations page by page, skips damaged ones, and parses their JSON. All that keeps rows beside
-// the events uses it: registrations, poller, reconciler and `webhooks state`.
+// the events uses it: registrations, poller, reconciler and `proto-webhooks state`.
 import { utf8 } from '../codec/encoding.ts';
 import { parseStrictObject } from '../codec/strict-json.ts';
 import { Fault } from '../shared/errors.ts';

@@ -1,5 +1,5 @@
 // Builds the arguments of a call for both transports: where webhooks go, the token, the context, the request key
-// (contract.md §3). Registrations use it for each call; `a2aCaller` for its messages.
+// (contract.md §4). Registrations use it for each call; `a2aCaller` for its messages.
 import { RegistrationError } from './registrations-errors.ts';
 import { FREQUENCIES } from '../windows/calendar.ts';
 import type { Json, JsonObject } from './answer-json.ts';

@@ -32,8 +32,8 @@ import { endedWatch, type Watch, watchIn, watchRow } from './watch-task.ts';
 type End = 'safe' | 'unsafe';
 
 /**
- * True if the task of a row is the operation's, or becomes it. It does if its operation was adopted before the call was
- * answered, or has another task.
+ * True if the task of a row is the operation's, or passes to it. It passes from an operation that has another task by
+ * now, or was made by `adopt` before the call was answered.
  */
 function takesTask(step: SellerStep, row: RegistrationRow, { operationId }: OperationName): boolean {
   const { operationId: owner, taskId } = watchIn(row);
@@ -147,7 +147,7 @@ function endOf(
   if (isEndOf(answer)) return { status, end: named === taskId ? told : 'unsafe' };
   const task = id === undefined ? undefined : rows.get('watch', id);
   if (id === undefined || task?.list !== null || isReplaced(task)) return { status, end: undefined };
-  // The end of the task was told before.
+  // Another channel has told the end of the task before this answer.
   return { status: lastStatus(rows, id) ?? status, end: 'safe' };
 }
 

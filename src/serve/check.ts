@@ -1,5 +1,5 @@
-// Tries store and sink of a configuration without a change, and migrates a store (serve.md §1.7). `webhooks serve
-// --check` and `--migrate` call it.
+// Tries store and sink of a configuration without a change, and migrates a store (serve.md §1.7).
+// `proto-webhooks serve --check` and `--migrate` call it.
 import { accessSync, constants, existsSync } from 'node:fs';
 import { dirname } from 'node:path';
 import type { RedisClient } from '../stores/redis.ts';
@@ -47,10 +47,7 @@ type Durability = NonNullable<ServeConfig['durability']>;
 /** The levels of durability, the weakest first. */
 const LEVELS = ['process', 'disk', 'failover'] as const;
 
-/**
- * Opens a store. @throws Error if a start would refuse the store, because it keeps too little
- * @throws Error if a start would refuse the store, for it keeps too little
- */
+/** Opens a store. @throws Error if a start would refuse the store, because it keeps too little */
 async function opened({ store }: MadeStore, { require = 'disk', declared }: Durability): Promise<string> {
   await store.open();
   const read = await store.durability();

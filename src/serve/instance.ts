@@ -87,10 +87,7 @@ async function loaded(url: URL, name: string): Promise<unknown> {
   }
 }
 
-/**
- * Makes the sink. @throws ConfigError (rejects) for a module that cannot be loaded, or has no `send`
- * @throws ConfigError (rejects) for a module that cannot be loaded, or has no `send`
- */
+/** Makes the sink. @throws ConfigError (rejects) for a module that cannot be loaded, or has no `send` */
 export async function makeSink(config: SinkConfig, loads = 0): Promise<Sink> {
   const { timeoutMs } = config;
   if (config.kind === 'http') return httpSink(config);

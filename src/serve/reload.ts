@@ -18,7 +18,7 @@ export interface ReloadParts extends Omit<InstanceParts, 'loads'> {
 /** The members that cannot change while it listens. */
 const FIXED = ['listen', 'health'] as const;
 
-/** Loads the new configuration. @throws Error (rejects) with the mistake @throws Error (rejects) with what is wrong */
+/** Loads the new configuration. @throws Error (rejects) with the mistake */
 async function load({ source, current, ...parts }: ReloadParts, loads: number): Promise<Instance> {
   const read = readConfig(source);
   if ('mistakes' in read) throw new Error(read.mistakes.join(' '));

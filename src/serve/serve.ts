@@ -1,5 +1,5 @@
 // The receiver as a process: starts the instance and its ports, reloads, and ends at a signal (serve.md §3.1).
-// `webhooks serve` calls it.
+// `proto-webhooks serve` calls it.
 import { createServer } from 'node:http';
 import type { ConfigSource, ServeConfig } from './config/read-config.ts';
 import { healthServer } from './health-server.ts';

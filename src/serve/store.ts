@@ -24,10 +24,7 @@ const CONNECT_MS = 3_000;
 
 type Server = Exclude<StoreConfig, { readonly kind: 'sqlite' }>;
 
-/**
- * Makes the client of a server. @throws ConfigError with the command that installs a missing package
- * @throws ConfigError with the command that installs what is missing
- */
+/** Makes the client of a server. @throws ConfigError with the command that installs a missing package */
 async function clientOf<K extends keyof Clients>(
   kind: K,
   config: Server,
@@ -51,9 +48,8 @@ async function clientOf<K extends keyof Clients>(
 const nothing = async (): Promise<void> => undefined;
 
 /**
- * Makes the folder of the default store. @throws ConfigError on a read-only file system, or if another file has its
- * name
- * @throws ConfigError on a read-only file system, and where something else has its name
+ * Makes the folder of the default store.
+ * @throws ConfigError on a read-only file system, or if another file has its name
  */
 function makeFolder(folder: string): void {
   try {

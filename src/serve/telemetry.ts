@@ -48,10 +48,7 @@ const installing = (why: string, names: readonly string[]): ConfigError =>
     `${why}: not installed: ${names.join(', ')}. Run npm install ${names.join(' ')}, in the folder of the configuration, beside proto-webhooks.`,
   );
 
-/**
- * Loads packages. @throws ConfigError (rejects) with every package that is not installed
- * @throws ConfigError (rejects) naming every package that is not installed
- */
+/** Loads packages. @throws ConfigError (rejects) with every package that is not installed */
 async function packages<const N extends string>(
   why: string,
   names: readonly N[],

@@ -1,5 +1,5 @@
 // Makes this library the subject of vectors: a receiver with a memory store, on the vector's keys, clock and state.
-// `runVectors` uses it by default; `webhooks explain` takes its senders from it.
+// `runVectors` uses it by default; `proto-webhooks explain` takes its senders from it.
 import { canonicalAuthority } from '../auth/rfc9421/host.ts';
 import { canonicalTargetUri, signatureBase } from '../auth/rfc9421/signature-base.ts';
 import { parseSignatureInput } from '../auth/rfc9421/signature-input.ts';

@@ -1,5 +1,5 @@
 // Reads vectors from disk: this package's own, a folder, or single files, within bounds. `runVectors` calls it;
-// `webhooks explain` reads keys beside a file by it.
+// `proto-webhooks explain` reads keys beside a file by it.
 import { closeSync, existsSync, openSync, readdirSync, readSync, statSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';

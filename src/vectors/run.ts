@@ -1,5 +1,5 @@
-// Runs vectors, or registers them as tests, and prints their results. The entry exports it; `webhooks vectors` calls
-// it.
+// Runs vectors, or registers them as tests, and prints their results. The entry exports it; `proto-webhooks vectors`
+// calls it.
 import { onlyKnown } from '../config/validate.ts';
 import type { CryptoEngine } from '../crypto/engine.ts';
 import { type ReadCase, type Skipped, type VectorCase, VectorError } from './vector-case.ts';

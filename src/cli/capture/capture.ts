@@ -1,5 +1,5 @@
 // Defines a capture, and reads the parts that all its forms have: URL, headers, body. The readers of the four forms use
-// it; `webhooks explain` works on it.
+// it; `proto-webhooks explain` works on it.
 import { isJsonObject, type JsonObject } from '../../codec/members.ts';
 import { UsageError } from '../shell.ts';
 
@@ -29,7 +29,7 @@ export function asRecord(value: unknown): JsonObject | undefined {
   return isJsonObject(value) ? value : undefined;
 }
 
-/** An absolute URL. @throws UsageError for any other value. @throws UsageError where it is none. */
+/** An absolute URL. @throws UsageError for any other value. */
 export function absoluteUrl(value: unknown, owner: string): string {
   if (typeof value === 'string' && /^https?:\/\/./i.test(value)) return value;
   throw new UsageError(`${owner} has no absolute request.url`);

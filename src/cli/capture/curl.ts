@@ -17,7 +17,7 @@ const ANSI: Readonly<Record<string, string>> = {
   '0': '\0',
 };
 
-/** The character of an escape. @throws UsageError @throws UsageError */
+/** The character of an escape. @throws UsageError */
 function characterOf(digits: string): string {
   const code = Number.parseInt(digits, 16);
   if (code <= 0x10ffff) return String.fromCodePoint(code);

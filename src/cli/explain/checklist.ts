@@ -63,7 +63,7 @@ const NO_TIME = {
   detail: 'the signature has expired by now, and the time of receipt is unknown: give it by --received-at',
 } as const;
 
-/** The failure of a delivery. @returns undefined if it is authentic. @returns undefined where it is authentic. */
+/** The failure of a delivery. @returns undefined if it is authentic. */
 async function failure(
   context: AuthContext,
   request: AuthRequest,

@@ -1,5 +1,5 @@
-// Reads the senders and their keys that a receiver would have, from the command line or from a vector. `webhooks
-// explain` calls it once for all captures.
+// Reads the senders and their keys that a receiver would have, from the command line or from a vector. The verb
+// `explain` calls it once for all captures.
 import { resolve } from 'node:path';
 import type { Jwk } from '../../crypto/engine.ts';
 import { DEFAULT_EDITION, type EditionName } from '../../shared/editions.ts';

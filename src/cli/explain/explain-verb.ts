@@ -1,4 +1,4 @@
-// The verb `webhooks explain`: reads a capture or a folder of them, and prints the checklist and the causes.
+// The verb `proto-webhooks explain`: reads a capture or a folder of them, and prints the checklist and the causes.
 import { EDITION_NAMES } from '../../shared/editions.ts';
 import { readdir } from 'node:fs/promises';
 import { join, resolve } from 'node:path';

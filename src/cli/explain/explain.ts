@@ -1,5 +1,5 @@
-// Explains a captured delivery: takes it through a receiver's checks, then looks for the causes of failures. `webhooks
-// explain` calls it.
+// Explains a captured delivery: takes it through a receiver's checks, then looks for the causes of failures. The verb
+// `explain` calls it.
 import type { AuthContext } from '../../auth/auth-contract.ts';
 import { canonicalTargetUri } from '../../auth/rfc9421/signature-base.ts';
 import { contentTypes } from '../../config/content-types.ts';

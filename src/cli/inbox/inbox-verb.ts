@@ -1,4 +1,4 @@
-// The verbs `webhooks inbox …`: list, show, redrive and discard the events of a store.
+// The verbs `proto-webhooks inbox …`: list, show, redrive and discard the events of a store.
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { printableText } from '../../codec/printable.ts';
 import { loadHashes } from '../../crypto/native-hashes.ts';

@@ -112,7 +112,7 @@ const unreadable = (server: Server, cause?: unknown): UsageError =>
 /** The limits of a pool, which only ends when its connections do: a silent server must not keep the command. Ms. */
 const POOL = { connections: 2, connectMs: 5000, queryMs: 5000 };
 
-/** Makes the client of a server. @throws UsageError @throws UsageError */
+/** Makes the client of a server. @throws UsageError */
 async function clientOf<K extends Server>(server: K, url: string, context: CliContext): Promise<Clients[K]> {
   const made = await createClient(server, { ...POOL, folders: [context.cwd], url });
   // The error of a driver that reads the URL may repeat it.

@@ -1,5 +1,5 @@
-// Walks from an agent URL to its keys by the receiver's own readers and rules, and notes each fault. `webhooks keys
-// check` and `explain` call it.
+// Walks from an agent URL to its keys by the receiver's own readers and rules, and notes each fault.
+// `proto-webhooks keys check` and `explain` call it.
 import { unfitReason } from '../../auth/rfc9421/key-policy.ts';
 import { revokedSince } from '../../auth/rfc9421/revoked-at.ts';
 import { senderSource } from '../../config/sender-source.ts';

@@ -1,4 +1,4 @@
-// The verbs `webhooks keys check` and `keys generate`.
+// The verbs `proto-webhooks keys check` and `keys generate`.
 import { type Command, Option } from 'commander';
 import { writeFile } from 'node:fs/promises';
 import { resolve } from 'node:path';

@@ -1,5 +1,5 @@
 // Notes if the documents of a sender lead to a different place at a second look. The walk to the keys calls it for
-// `webhooks keys check`.
+// `proto-webhooks keys check`.
 import { MAX_URL_BYTES, printableName } from '../../codec/printable.ts';
 import { createLocate } from '../../keys/agent-location.ts';
 import type { CopyResult, DocumentKind } from '../../keys/document.ts';

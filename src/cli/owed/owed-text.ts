@@ -1,4 +1,4 @@
-// Prints the account of media buys and tasks as text for a terminal. `webhooks owed` calls it.
+// Prints the account of media buys and tasks as text for a terminal. `proto-webhooks owed` calls it.
 import type { Account } from '../../reconcile/account.ts';
 import type { BuyTotals } from '../../registrations/streams.ts';
 import { isWhole, type StreamAccount } from '../../reconcile/stream-account.ts';

@@ -1,4 +1,4 @@
-// The verb `webhooks owed`: prints the whole account of a store.
+// The verb `proto-webhooks owed`: prints the whole account of a store.
 import type { Command } from 'commander';
 import { loadHashes } from '../../crypto/native-hashes.ts';
 import { accountOf, type AccountSource } from '../../reconcile/account.ts';

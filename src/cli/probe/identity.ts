@@ -1,5 +1,5 @@
 // Provides the keys with which a command signs to the receiver under test, and explains answers that lack them.
-// `webhooks vectors probe` and `send` call it.
+// `proto-webhooks vectors probe` and `send` call it.
 import { ConfigError } from '../../shared/errors.ts';
 import { protocolFor } from '../../shared/wire-names.ts';
 import type { Jwk } from '../../sender/sign.ts';

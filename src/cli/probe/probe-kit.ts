@@ -79,10 +79,7 @@ export function rolesOf(keys: readonly Jwk[], protocols: Protocols): Partial<Rec
   return roles;
 }
 
-/**
- * Makes a kit. @param first the key that signs unless a case chooses one.
- * @param first the key that signs where a case does not care.
- */
+/** Makes a kit. @param first the key that signs unless a case chooses one. */
 export function createKit(options: KitOptions, first: Jwk): ProbeKit {
   const { url, otherUrl, protocol, to, timeoutMs, now, rate, edition } = options;
   const { hostCheck = 'strict', maxBodyBytes } = options;

@@ -1,4 +1,4 @@
-// The verb `webhooks vectors probe`: reads keys, probes each URL of a receiver, and prints the grades.
+// The verb `proto-webhooks vectors probe`: reads keys, probes each URL of a receiver, and prints the grades.
 import { setTimeout as delay } from 'node:timers/promises';
 import { type Command, Option } from 'commander';
 import { EDITION_NAMES, type EditionName } from '../../shared/editions.ts';

@@ -1,4 +1,4 @@
-// Sends every case to a receiver, one after another, and grades its answers. `webhooks vectors probe` calls it.
+// Sends every case to a receiver, one after another, and grades its answers. `proto-webhooks vectors probe` calls it.
 import { createHash } from 'node:crypto';
 import type { SignedDelivery } from '../../sender/sign.ts';
 import type { PostResult } from '../../testing/seller-post.ts';

@@ -1,4 +1,4 @@
-// The verbs `webhooks registry …`: badges, diagnostics of compliance runs, and any other endpoint.
+// The verbs `proto-webhooks registry …`: badges, diagnostics of compliance runs, and any other endpoint.
 import type { Command } from 'commander';
 import {
   createRegistry,

@@ -1,4 +1,4 @@
-// The verb `webhooks send`: signs a sample delivery, good or altered, and sends it.
+// The verb `proto-webhooks send`: signs a sample delivery, good or altered, and sends it.
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import type { Jwk } from '../../crypto/engine.ts';
 import type { DeliveryReport, TaskStatus } from '../../events/event.ts';

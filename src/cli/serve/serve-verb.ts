@@ -1,4 +1,4 @@
-// The verb `webhooks serve`: checks or migrates by a configuration, or receives webhooks until a signal.
+// The verb `proto-webhooks serve`: checks or migrates by a configuration, or receives webhooks until a signal.
 import type { Command } from 'commander';
 import { addVerb, type CliContext, MistakesError, type Report, type RunVerb, UsageError } from '../shell.ts';
 
@@ -26,7 +26,7 @@ const LINGER_MS = 500;
 /** Loads the parser of YAML and the whole of serve, for this verb alone. */
 const load = async (): Promise<typeof import('../../serve/serve.ts')> => import('../../serve/serve.ts');
 
-/** Reads the configuration. @throws MistakesError @throws MistakesError */
+/** Reads the configuration. @throws MistakesError */
 async function configured(
   file: string,
   { cwd, env }: Pick<CliContext, 'cwd' | 'env'>,

@@ -1,4 +1,4 @@
-// The verb `webhooks state`: lists the URLs that sellers were given, and checks those of one seller.
+// The verb `proto-webhooks state`: lists the URLs that sellers were given, and checks those of one seller.
 import { type Command, Option } from 'commander';
 import { loadHashes } from '../../crypto/native-hashes.ts';
 import type { CallSeller } from '../../registrations/call-seller.ts';

@@ -1,4 +1,4 @@
-// The verb `webhooks tasks`: lists the operations of a store by state.
+// The verb `proto-webhooks tasks`: lists the operations of a store by state.
 import { type Command, Option } from 'commander';
 import { loadHashes } from '../../crypto/native-hashes.ts';
 import { listOperations, type OperationQuery } from '../../registrations/list-operations.ts';

@@ -1,4 +1,4 @@
-// The verb `webhooks vectors run`: runs conformance vectors against this library.
+// The verb `proto-webhooks vectors run`: runs conformance vectors against this library.
 import { statSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { type Command, Option } from 'commander';

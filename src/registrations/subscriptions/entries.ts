@@ -60,7 +60,7 @@ function withinLimit(entries: readonly JsonObject[]): readonly Json[] {
   );
 }
 
-/** The URL of a form while it is served; undefined if it is not. */
+/** The URL by which a subscription was asked for; undefined if that is no longer served. */
 export const urlOf = ({ base, route }: Form, routes: SetRoutes): string | undefined =>
   routes.get(route)?.urls.find((one) => one.slice(0, one.lastIndexOf('/')) === base);
 

@@ -87,10 +87,7 @@ export const newSubscriberId = (name: string, randomBytes: RandomBytes): string 
 /** The name of the set in a subscriber id; undefined if `newSubscriberId` did not make the id. */
 export const setNameIn = (subscriberId: string): string | undefined => ID.exec(subscriberId)?.[1];
 
-/**
- * The set in a row. @throws Fault `misconfigured` for a damaged row.
- * @throws Fault `misconfigured` for a damaged row.
- */
+/** The set in a row. @throws Fault `misconfigured` for a damaged row. */
 export const setIn = ({ value }: Pick<RegistrationRow, 'value'>): SubscriptionSet =>
   storedObject(value) as unknown as SubscriptionSet;
 

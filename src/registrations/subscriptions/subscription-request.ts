@@ -65,7 +65,7 @@ export function checkedRemoval(of: SubscriptionRemoval, allowLoopback: boolean):
   return { agentUrl: of.agentUrl, ...checkedChange(of), ...checkedName(of) };
 }
 
-/** Checks the query of `subscriptions.list`. @throws RegistrationError @throws RegistrationError */
+/** Checks the query of `subscriptions.list`. @throws RegistrationError */
 export function requireSubscriptionQuery(query: SubscriptionQuery): void {
   checked(() => {
     onlyKnown('subscriptions.list', query, QUERY);

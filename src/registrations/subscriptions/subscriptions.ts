@@ -192,10 +192,7 @@ async function offersOf(
   return { names, capabilities };
 }
 
-/**
- * Requires `exclusive` for the whole agent. @throws RegistrationError `exclusive_required`
- * @throws RegistrationError `exclusive_required`
- */
+/** Requires `exclusive` for the whole agent. @throws RegistrationError `exclusive_required` */
 function requireExclusive(
   method: string,
   { account, exclusive }: Pick<SubscriptionRequest, 'account' | 'exclusive'>,

@@ -40,10 +40,7 @@ export function answeredObject(raw: unknown, operation: string): JsonObject | un
 
 const FAILED: ReadonlySet<string> = new Set(['failed', 'rejected', 'canceled']);
 
-/**
- * Reads the answer for an account. @throws RegistrationError `answer_invalid`
- * @throws RegistrationError `answer_invalid`
- */
+/** Reads the answer for an account. @throws RegistrationError `answer_invalid` */
 export function accountAnswer(raw: unknown, accountId: string): SetAnswer {
   // Some servers mark the answer for a failed account as a failed tool.
   const body = unwrapped(raw);
@@ -55,10 +52,7 @@ export function accountAnswer(raw: unknown, accountId: string): SetAnswer {
   });
 }
 
-/**
- * Reads the answer for the agent. @throws RegistrationError `answer_invalid`
- * @throws RegistrationError `answer_invalid`
- */
+/** Reads the answer for the agent. @throws RegistrationError `answer_invalid` */
 export function agentAnswer(raw: unknown): SetAnswer {
   return judged(raw, SYNC_AGENT, (data) =>
     ACTIONS.has(data['action']) ? data : new SellerError('', 'the answer has no action that is known'),

@@ -125,7 +125,7 @@ export function keepTurn(
 
 /** The time after which a seller's row is due again by itself. Ms. */
 const TURNS_AGAIN_MS = 60_000;
-/** The same time if no step waits but the seller has former routes (told.md §5.3). Ms. */
+/** The time after which it is due again if no step waits, but the seller has former routes (told.md §5.3). Ms. */
 const FORMERS_AGAIN_MS = 3_600_000;
 
 /** The facts for a claim of steps. */

@@ -1,5 +1,5 @@
 // Lists the URLs that sellers were given in pages, with those who are on each (told.md §2.1). `registrations.state` and
-// `webhooks state` call it.
+// `proto-webhooks state` call it.
 import type { RegistrationRow } from '../../stores/store.ts';
 import { LEGACY } from '../route-kind.ts';
 import type { RouteScheme } from '../seller.ts';

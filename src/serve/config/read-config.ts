@@ -1,5 +1,5 @@
 // Reads the configuration file and its secrets, and reports every mistake with its line (serve.md §1.1, §1.2).
-// `webhooks serve` and each reload call it.
+// `proto-webhooks serve` and each reload call it.
 import { readFileSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import type { SenderSource } from '../../index.ts';

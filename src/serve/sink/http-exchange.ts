@@ -54,10 +54,7 @@ const PROTOCOLS: ReadonlyMap<string, { agent: () => HttpAgent; request: typeof h
   ['https:', { agent: () => new HttpsAgent(KEEP), request: httpsRequest }],
 ]);
 
-/**
- * Prepares requests to a URL. @throws ConfigError if the URL cannot be called.
- * @throws ConfigError where the URL is none that can be called.
- */
+/** Prepares requests to a URL. @throws ConfigError if the URL cannot be called. */
 export function httpTarget(url: URL): HttpTarget {
   const protocol = PROTOCOLS.get(url.protocol);
   if (!protocol)

@@ -80,7 +80,7 @@ function urlOf(text: string): URL {
   return url;
 }
 
-/** Checks the owner's headers. @throws ConfigError @throws ConfigError */
+/** Checks the owner's headers. @throws ConfigError */
 function requireHeaders(headers: Readonly<Record<string, string>>): void {
   for (const [name, value] of Object.entries(headers)) {
     if (OWN.test(name)) throw new ConfigError(`headers: ${name} is set by the sink itself. Leave it out.`);

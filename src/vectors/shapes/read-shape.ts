@@ -274,7 +274,7 @@ export function requestOf(json: JsonObject, where: string, context: ShapeContext
 
 const EDITION = z.object({ edition: optional.text });
 
-/** The edition of a vector. @throws ConfigError for an unknown one. @throws ConfigError for one that is not known. */
+/** The edition of a vector. @throws ConfigError for an unknown one. */
 export function editionOf(json: JsonObject, context: ShapeContext): EditionName {
   const { edition } = parse(EDITION, json);
   return edition === undefined ? context.edition : editionFor(edition as EditionName).name;

@@ -1,5 +1,5 @@
 // Reads vectors of signatures and of sequences: their senders, keys, and the state of the receiver. The reader of
-// shapes calls it; `webhooks explain` reads a vector's setup by it.
+// shapes calls it; `proto-webhooks explain` reads a vector's setup by it.
 import * as z from 'zod/mini';
 import { defined, isJsonObject, type JsonObject } from '../../codec/members.ts';
 import type { Jwk } from '../../crypto/engine.ts';
