@@ -21,7 +21,7 @@ import { NO_NEWS, snappedBuy, tellImpairments } from './tell-states.ts';
 
 /** The number of failed questions about a buy after which the known facts have to do. */
 export const MOST_ASKS = 3;
-/** The first wait after such a question, doubled with each. Ms. */
+/** Half of the wait after the first failed question. Each further failure doubles the wait, up to a day. Ms. */
 const ASK_AGAIN_MS = 60_000;
 
 /**

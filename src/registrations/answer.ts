@@ -160,7 +160,10 @@ export function reportedErrors(raw: unknown, taskType: string): readonly Reporte
   return inTexts.length > 0 ? inTexts : errorsOf(textsOf(raw).join(' '));
 }
 
-/** The errors of a Task: in its data, else in other data parts of its artifacts and its message. */
+/**
+ * The errors of a Task: those in its data. Without any, those in the other data parts of its artifacts, then of its
+ * message.
+ */
 function errorsInTask(task: AgentTask): readonly ReportedError[] {
   const found = errorsIn(membersOf(task.data));
   if (found.length > 0) return found;

@@ -131,7 +131,7 @@ export interface SecretCase extends Named {
   readonly secret: string;
 }
 
-/** A vector, or a file of them, that looks like a known kind and cannot be judged here. */
+/** A vector that nothing here can judge, or a file whose vectors are of no known kind. */
 export interface NotJudgedCase extends Named {
   readonly kind: 'not-judged';
   readonly what: 'file' | 'vector';

@@ -86,7 +86,9 @@ function age(ms: number): string {
   return `${Math.floor(ms / unit)} ${name}`;
 }
 
-/** The operations that need attention, one in each line, and the seller whose oldest open operation is the oldest. */
+/**
+ * The operations that need attention, one in each line, and the seller that has let an open operation wait for longest.
+ */
 function taskLines({
   ended,
   open,

@@ -359,9 +359,7 @@ function answeredIn(
   return undefined;
 }
 
-/**
- * The number of failed questions in a row after which the step is refused. The wait after the first doubles with each.
- * Ms.
- */
+/** The number of failed questions in a row after which the step is refused. */
 const MOST_ASKS = 10;
+/** Half of the wait after the first failed question. Each further failure doubles the wait. Ms. */
 const ASK_AGAIN_MS = 1000;
