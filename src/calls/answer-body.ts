@@ -1,13 +1,15 @@
+// Reads the body of a seller's answer within a bound of bytes, decoded (calls.md §4.5). The callers of both transports
+// use it.
 import { readCapped } from '../keys/safe-fetch.ts';
 import { orAborted } from '../shared/time-limits.ts';
 import { AnswerRefusedError } from './refused-answer.ts';
 
-/** `Content-Encoding` by the decoder that the runtime has for it. Both are what clients of HTTP commonly ask for. */
+/** The decoder of the runtime for each `Content-Encoding`. HTTP clients commonly ask for these. */
 const DECODERS = { gzip: 'gzip', 'x-gzip': 'gzip', deflate: 'deflate' } as const;
 
 /**
- * The answer with its body decoded, one layer of it: nothing encoded is asked for, and some servers encode all the same
- * (calls.md §4.5). Nothing is read here, and the decoder gives no more than is asked of it.
+ * The answer with its body decoded by one layer. No encoding is requested, but some servers encode anyway (calls.md
+ * §4.5). It reads nothing yet, and the decoder produces only as much as is read.
  * @throws AnswerRefusedError for another encoding.
  */
 export function decoded(response: Response): Response {
@@ -55,7 +57,7 @@ function decodedStream(
           if (done) controller.close();
           else controller.enqueue(value as Uint8Array<ArrayBuffer>);
         } catch (cause) {
-          // The connection's failure is no fault of the answer.
+          // The connection failed, so the answer is not at fault.
           controller.error(
             lost ? lost.error : new AnswerRefusedError(`its ${encoding} cannot be decoded`, { cause }),
           );
@@ -67,12 +69,12 @@ function decodedStream(
   );
 }
 
-/** Bytes that are read of an answer with a status of 400 or more: it is an error, whatever else it says. */
+/** The most bytes that are read of an answer with a status of 400 or more: it is an error, whatever else it says. */
 const MAX_ERROR_BYTES = 65_536;
 
 /**
  * The whole body, decoded.
- * @returns of an error its first 64 KiB.
+ * @returns only the first 64 KiB of an error.
  * @throws AnswerRefusedError as soon as it is known to be longer than `maxBytes`.
  */
 export async function wholeBody(
@@ -106,7 +108,7 @@ async function firstBytes(response: Response, most: number, signal: AbortSignal)
   return whole;
 }
 
-/** The body as it comes, until the signal fires; whoever stops before its end gives the rest up. */
+/** The chunks of a body as they come, until the signal fires. A caller that stops early gives up the rest. */
 export async function* chunksOf(response: Response, signal: AbortSignal): AsyncGenerator<Uint8Array> {
   if (response.body === null) return;
   const reader = (response.body as ReadableStream<Uint8Array>).getReader();

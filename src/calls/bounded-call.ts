@@ -1,9 +1,11 @@
+// Wraps the owner's client so that its answers are bounded before anything walks them (calls.md §4.6). Registrations,
+// the poller and the reconciler call sellers through it.
 import type { CallSeller } from '../registrations/call-seller.ts';
 import { requireBounded } from './bounds.ts';
 
 /**
- * The owner's client, whose answers are held to depth and number of values before anything walks them (calls.md §4.6).
- * @param answered called once there is an answer: what is thrown from then on may be its fault.
+ * The owner's client, whose answers are checked for depth and number of values (calls.md §4.6).
+ * @param answered called once there is an answer: an error after that may be the answer's fault.
  */
 export function boundedCall(call: CallSeller, answered: () => void = () => undefined): CallSeller {
   const bounded = async (...given: Parameters<CallSeller>): Promise<unknown> => {

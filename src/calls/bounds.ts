@@ -1,18 +1,23 @@
+// Bounds the depth and the number of values of an answer before and after it is parsed (calls.md §4.6, §4.13). All that
+// reads answers of sellers uses it, and the client of the registry.
 import { checkNames, MAX_DEPTH, parseStrictJson, parseUnchecked } from '../codec/strict-json.ts';
 import { turnAfter } from '../shared/time-limits.ts';
 import { AnswerRefusedError } from './refused-answer.ts';
 
-/** Bytes of an answer's limit to one value in it: few bytes of text can become a hundred of memory (calls.md §4.6). */
+/**
+ * The bytes of an answer's limit for each value in it: a few bytes of text can become a hundred of memory (calls.md
+ * §4.6).
+ */
 const BYTES_A_VALUE = 32;
 
-/** Members of objects and items of arrays that an answer of at most so many bytes may have. */
+/** The largest number of members and items in an answer of at most that many bytes. */
 export const mostValues = (maxBytes: number): number => Math.ceil(maxBytes / BYTES_A_VALUE);
 
-/** An answer's limit where none is given: 16 MiB. */
+/** The default limit of an answer: 16 MiB. */
 export const MAX_ANSWER_BYTES = 16_777_216;
 
 const [QUOTE, BACKSLASH, COMMA] = [0x22, 0x5c, 0x2c];
-/** `[` and `{` differ in one bit, as do `]` and `}`. */
+/** The bytes of `{`, `}` and the bit in which they differ from `[` and `]`. */
 const [OPEN, CLOSE, BRACKET_BIT] = [0x7b, 0x7d, 0x20];
 
 const deeper = `it nests deeper than ${MAX_DEPTH} levels`;
@@ -20,7 +25,7 @@ const fuller = (most: number): string => `it has more than ${most} values`;
 
 /** The state of a count over one text. */
 interface Count {
-  /** The next character to look at, which is in no string. */
+  /** The next character to read, which is in no string. */
   at: number;
   values: number;
   level: number;
@@ -29,17 +34,20 @@ interface Count {
 const newCount = (): Count => ({ at: 0, values: 0, level: 0 });
 
 /**
- * Reads each byte of a JSON text once, before it is parsed: an upper bound of its values, and its depth.
- * @returns why it is not to be parsed; undefined where it may be, valid or not.
+ * Reads each byte of a JSON text once before it is parsed. It counts an upper bound of its values, and its depth.
+ * @returns the reason not to parse it; undefined if it may be parsed, valid or not.
  */
 export function jsonRefusedReason(bytes: Uint8Array, most: number): string | undefined {
   return countedTo(bytes.length, newCount(), bytes, most);
 }
 
-/** Bytes that are counted in one turn of the event loop: white space and digits take longer to count than to parse. */
+/**
+ * The number of bytes that are counted in one turn of the event loop. White space and digits take longer to count than
+ * to parse.
+ */
 const A_TURN = 1_048_576;
 
-/** The same, in turns. */
+/** The same reason as `jsonRefusedReason` returns, found in turns of the event loop. */
 async function refusedReasonInTurns(bytes: Uint8Array, most: number): Promise<string | undefined> {
   const count = newCount();
   while (count.at < bytes.length) {
@@ -51,7 +59,7 @@ async function refusedReasonInTurns(bytes: Uint8Array, most: number): Promise<st
   return undefined;
 }
 
-/** Counts on until `end`, and until the end of the string that goes beyond it. */
+/** Counts on until `end`, or to the end of a string that goes beyond it. */
 function countedTo(end: number, count: Count, bytes: Uint8Array, most: number): string | undefined {
   let { at, values, level } = count;
   for (; at < end; at += 1) {
@@ -67,17 +75,17 @@ function countedTo(end: number, count: Count, bytes: Uint8Array, most: number): 
     } else if ((byte | BRACKET_BIT) === CLOSE) {
       level -= 1;
     }
-    // Each value comes behind a comma, or is the first behind a bracket.
+    // Each value follows a comma, or is the first after a bracket.
     if (values > most) return fuller(most);
   }
   Object.assign(count, { at, values, level } satisfies Count);
   return undefined;
 }
 
-/** Bytes of a string that are looked at one by one before the runtime is asked for the next quote. */
+/** The number of bytes of a string that are read one by one before the runtime searches for the next quote. */
 const SHORT = 32;
 
-/** Where the string that begins at `start` ends. */
+/** The end of the string that begins at `start`. */
 function stringEnd(bytes: Uint8Array, start: number): number {
   const end = bytes.length;
   for (let at = start + 1; at < end;) {
@@ -94,19 +102,22 @@ function stringEnd(bytes: Uint8Array, start: number): number {
   return end;
 }
 
-/** Whether an odd number of backslashes, none of them before `start`, stands before `at`. */
+/** True if an odd number of backslashes stands before `at`, none of them before `start`. */
 function isEscaped(bytes: Uint8Array, start: number, at: number): boolean {
   let first = at;
   while (first > start && bytes[first - 1] === BACKSLASH) first -= 1;
   return (at - first) % 2 === 1;
 }
 
-/** An answer as parsed; else why it is not, and whether it was not to be parsed at all. */
+/** A parsed answer, or the reason why there is none. `isBeyond`: the answer is beyond the bounds. */
 type BoundedAnswer =
   | { readonly ok: true; readonly value: unknown }
   | { readonly ok: false; readonly detail: string; readonly isBeyond: boolean };
 
-/** Parses an answer within its bounds, strictly. Of a large one the event loop has its turn between the steps (calls.md §4.13). */
+/**
+ * Parses an answer strictly within its bounds. For a large one the event loop gets its turn between the steps (calls.md
+ * §4.13).
+ */
 export async function boundedAnswer(bytes: Uint8Array, most: number): Promise<BoundedAnswer> {
   const beyond = await refusedReasonInTurns(bytes, most);
   if (beyond !== undefined) return { ok: false, detail: beyond, isBeyond: true };
@@ -123,8 +134,8 @@ export async function boundedAnswer(bytes: Uint8Array, most: number): Promise<Bo
 
 /**
  * The value of an answer.
- * @returns undefined where it is not JSON.
- * @throws AnswerRefusedError for what is too deep, has too many values, or a name twice.
+ * @returns undefined if it is not JSON.
+ * @throws AnswerRefusedError if it is too deep, has too many values, or a name twice.
  */
 export async function boundedJson(bytes: Uint8Array, most: number): Promise<unknown> {
   const answer = await boundedAnswer(bytes, most);
@@ -133,13 +144,13 @@ export async function boundedJson(bytes: Uint8Array, most: number): Promise<unkn
   return undefined;
 }
 
-/** Of an answer that is an error whatever it says: undefined for what is beyond the bounds, too. */
+/** The value of an answer that is an error by its status; undefined also if it is beyond the bounds. */
 export function errorJson(bytes: Uint8Array, most: number): unknown {
   const parsed = jsonRefusedReason(bytes, most) === undefined ? parseStrictJson(bytes) : undefined;
   return parsed?.ok ? parsed.value : undefined;
 }
 
-/** Answers that were within the bounds of a caller of ours before they were parsed. */
+/** The answers that a caller of ours has bounded before they were parsed. */
 const BOUNDED = new WeakSet<object>();
 
 /** Notes that `requireBounded` need not walk an answer. */
@@ -148,10 +159,7 @@ export function bounded(answer: unknown): unknown {
   return answer;
 }
 
-/**
- * The same for what a client of the owner's gives, before anything else walks it.
- * @throws AnswerRefusedError
- */
+/** Bounds an answer of the owner's client before anything else walks it. @throws AnswerRefusedError */
 export function requireBounded(value: unknown, most: number = mostValues(MAX_ANSWER_BYTES)): void {
   if (typeof value === 'object' && value !== null && BOUNDED.has(value)) return;
   let left = most;

@@ -1,16 +1,18 @@
+// Reads server-sent events from the chunks of an answer, one event at a time (calls.md §4.7). The tool transport calls
+// it.
 import { AnswerRefusedError } from './refused-answer.ts';
 
-/** One event of a stream, or what stands between two. */
+/** One event of a stream, or facts that stand between two events. */
 export interface StreamEvent {
-  /** Undefined: the stream has said something of itself alone, its id or `retry`. */
+  /** Undefined: the stream has only given its id or `retry`. */
   readonly data?: string;
-  /** Of the last event that has named one. */
+  /** The id of the latest event that has one. */
   readonly lastId?: string;
-  /** For how long to wait before the stream is asked for again, ms, as the server says. */
+  /** The wait before the stream is requested again, ms, as the server gives it. */
   readonly retryMs?: number;
 }
 
-/** What is known of the stream so far. */
+/** The state of the reading. */
 interface Reading {
   lines: string[];
   type: string;
@@ -20,15 +22,15 @@ interface Reading {
 
 const LINE_END = /\r\n|\n|\r/g;
 
-/** Lines that may still be read, of one stream or several: each costs more than its few bytes. */
+/** The number of lines that may still be read, of one stream or several. Each costs more memory than its few bytes. */
 export interface LinesLeft {
   lines: number;
 }
 
 /**
- * Reads server-sent events (HTML, "Interpreting an event stream"). An event of another type than `message` has no data here. It keeps
- * no more than one event: whoever gives the chunks counts them.
- * @throws AnswerRefusedError where there are more lines than are left.
+ * Reads server-sent events (HTML, "Interpreting an event stream"). An event of another type than `message` has no data
+ * here. It keeps at most one event; the caller counts the bytes of the chunks.
+ * @throws AnswerRefusedError if there are more lines than are left.
  */
 export async function* eventsOf(
   chunks: AsyncIterable<Uint8Array>,
@@ -41,7 +43,7 @@ export async function* eventsOf(
   for await (const chunk of chunks) {
     let text = decoder.decode(chunk, { stream: true });
     if (text === '') continue;
-    // Its second half, and not the end of another line.
+    // This is the second half of a line end, and not another line.
     if (endedWithReturn && text.startsWith('\n')) text = text.slice(1);
     endedWithReturn = text.endsWith('\r');
     let start = 0;
@@ -58,7 +60,7 @@ export async function* eventsOf(
   }
 }
 
-/** @returns what is to be told once a line has been read. */
+/** Reads a line. @returns the event that it completes. */
 function readLine(reading: Reading, line: string): StreamEvent | undefined {
   if (line === '') return dispatched(reading);
   const colon = line.indexOf(':');

@@ -1,3 +1,5 @@
+// Decides if the host of a URL may be called, and sends requests to public addresses or to hosts that the owner names
+// (calls.md §4.2). The callers of both transports make one each.
 import { ConfigError } from '../shared/errors.ts';
 import type { AnyFetch, NameLookUp } from '../keys/key-resolver.ts';
 import { urlRefusedReason } from '../keys/net/addresses.ts';
@@ -5,16 +7,18 @@ import { netModules } from '../keys/net/connection.ts';
 import { defaultFetch } from '../keys/net/document-fetch.ts';
 import { isError } from '../shared/realms.ts';
 
-/** Which hosts may be called (calls.md §4.2). */
+/** The rules for hosts that may be called (calls.md §4.2). */
 export interface Reach {
   /**
-   * @param from what has named the URL: the owner, by the URL itself, or a document at that URL, which opens no host by itself.
-   * @returns why a URL is not called, with the option that would change it; undefined where it may be.
+   * Judges a URL.
+   * @param from the source of the URL: the URL itself if the owner gave it, else the document that names it, which
+   * opens no host.
+   * @returns the reason why a URL is not called, with the option that would change it; undefined if it may be called.
    */
   readonly refusedReason: (url: string, from: string) => string | undefined;
-  /** By addresses that are judged, but for hosts that the owner has named. */
+  /** Sends a request. Addresses are judged, except for hosts that the owner has named. */
   readonly transport: AnyFetch;
-  /** Whether bodies come as they were sent: the platform's own `fetch` decodes them. */
+  /** True if bodies come as they were sent. The platform's own `fetch` decodes them. */
   readonly isRaw: () => boolean;
 }
 
@@ -24,7 +28,7 @@ interface ReachOptions {
   readonly dns: NameLookUp;
 }
 
-/** This machine by name or address. Nothing is asked to find that out. */
+/** This machine by name or address, which is recognised without a look-up. */
 const LOOPBACK = /^(?:(?:.+\.)?localhost|127(?:\.\d{1,3}){3}|\[::1\])$/;
 
 const hostOf = (url: string): string => new URL(url).hostname.replace(/\.$/, '');
@@ -33,7 +37,7 @@ const LOOPBACK_FIX = 'For development on this machine set allowLoopback: true in
 
 export function reachOf({ allowLoopback, allowHosts, dns }: ReachOptions): Reach {
   const judged = defaultFetch(false, dns);
-  // As the system resolves: names of a VPC or a container's network may be in no DNS server.
+  // Uses the system's resolver: names of a VPC or a container's network may be in no DNS server.
   const open = defaultFetch(true, 'system');
   const isOpen = (url: string): boolean => {
     const host = hostOf(url);
@@ -67,7 +71,7 @@ export function reachOf({ allowLoopback, allowHosts, dns }: ReachOptions): Reach
   };
 }
 
-/** What resolves to an address that is not public may be a host of the owner's. */
+/** Adds the option to an error: a host with a private address may be the owner's. */
 function withAdvice(error: unknown, url: string): unknown {
   if (!isError(error) || !error.message.includes('which is not public')) return error;
   return new Error(
@@ -78,7 +82,7 @@ function withAdvice(error: unknown, url: string): unknown {
   );
 }
 
-/** @throws ConfigError */
+/** Checks a list of hosts. @throws ConfigError */
 export function hostsOf(name: string, given: readonly string[] | undefined): ReadonlySet<string> {
   if (given === undefined) return new Set();
   const fix = `${name}: give host names alone, e.g. ['seller.internal'].`;
@@ -86,7 +90,7 @@ export function hostsOf(name: string, given: readonly string[] | undefined): Rea
   return new Set(given.map((host) => hostIn(host) ?? notAHost(host, fix)));
 }
 
-/** The host as URLs have it; undefined for what is more than a host's name, or is written in another way. */
+/** The host as URLs write it; undefined for a text that is not just a host name, or is written differently. */
 function hostIn(host: unknown): string | undefined {
   if (typeof host !== 'string' || host.includes('*') || !URL.canParse(`https://${host}`)) return undefined;
   const url = `https://${host}`;

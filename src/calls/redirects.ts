@@ -1,25 +1,27 @@
+// Follows a redirect within an origin once, and remembers it for the session (calls.md §4.3). The callers of both
+// transports send requests through it.
 import { MAX_URL_BYTES, printableName } from '../codec/printable.ts';
 import { PrintableError } from '../codec/printable-value.ts';
 
-/** What a session knows of redirects: the URL that is called in the place of another one. */
+/** The redirects of a session: for each URL the one that is called instead. */
 export type Moved = Map<string, string>;
 
 /** A redirect that is not followed. The message names the URL to configure. */
 export class RedirectError extends PrintableError {
   override readonly name = 'RedirectError';
-  /** Stable, machine readable: always `redirect_refused`. */
+  /** The stable code, always `redirect_refused`. */
   readonly code = 'redirect_refused';
 }
 
-/** 307 and 308 keep method and body. */
+/** The statuses of redirects that keep method and body. */
 const KEEPING: ReadonlySet<number> = new Set([307, 308]);
 
 const isRedirect = ({ status }: Response): boolean => status >= 300 && status < 400 && status !== 304;
 
 /**
- * Sends a request, and once more where it is redirected within its origin (calls.md §4.3).
- * @param send sends it to a URL; follows nothing.
- * @param moved what is found is kept here.
+ * Sends a request, and once more if it is redirected within its origin (calls.md §4.3).
+ * @param send sends it to a URL, and follows no redirect.
+ * @param moved the redirects of the session, which this adds to.
  * @throws RedirectError for any other redirect.
  */
 export async function followed(
@@ -39,7 +41,7 @@ export async function followed(
   const isFollowed =
     known === undefined && to && KEEPING.has(response.status) && to.origin === new URL(url).origin;
   if (!isFollowed) {
-    // The next call may find another one.
+    // The next call may find another redirect.
     moved.delete(url);
     throw notFollowed(url, response, to);
   }
@@ -52,7 +54,7 @@ export async function followed(
   return second;
 }
 
-/** Nobody reads the body. */
+/** Drops a body that nobody reads. */
 const given = async (response: Response): Promise<void> => response.body?.cancel().catch(() => undefined);
 
 function targetOf(url: string, { headers }: Response): URL | undefined {

@@ -1,3 +1,5 @@
+// Errors of answers that cannot be used, and the test if an error is the answer's fault (calls.md §4.10, §4.11). All
+// that reads or stores answers of sellers throws or sorts them by it.
 import { MAX_TEXT, printableText } from '../codec/printable.ts';
 import { Fault, isOfKind, messageOf, UnfitObservation } from '../shared/errors.ts';
 import { PrintableError } from '../codec/printable-value.ts';
@@ -13,7 +15,7 @@ export class AnswerRefusedError extends PrintableError {
   /** The reason, without a full stop. */
   readonly reason: string;
 
-  /** @param reason of ours, or printable. */
+  /** @param reason our own text, or printable. */
   constructor(reason: string, options?: ErrorOptions) {
     super(`The answer is refused: ${reason}.`, options);
     this.reason = reason;
@@ -23,11 +25,11 @@ export class AnswerRefusedError extends PrintableError {
 /** Thrown if what precedes a call was refused: the call was not made, and is not counted (calls.md §4.10). */
 export class CallNotMadeError extends PrintableError {
   override readonly name = 'CallNotMadeError';
-  /** Stable, machine readable: always `call_not_made`. */
+  /** The stable code, always `call_not_made`. */
   readonly code = 'call_not_made';
 }
 
-/** The same of what comes before a call: that one was not made, and is not counted (calls.md §4.10). Any other error as it is. */
+/** Turns a refusal of something that precedes a call into CallNotMadeError (calls.md §4.10). Any other error stays. */
 export function beforeCall(what: string, error: unknown): unknown {
   if (!isOfKind(error, AnswerRefusedError)) return error;
   return new CallNotMadeError(`The call was not made: ${what} is refused, ${error.reason}.`, {
@@ -35,12 +37,13 @@ export function beforeCall(what: string, error: unknown): unknown {
   });
 }
 
-/** What the runtime throws by itself, and no code of ours or of a store's says in words. */
+/** Errors that the runtime itself throws. No code of ours or of a store's uses them for a message. */
 const NATIVE = [RangeError, TypeError, SyntaxError, URIError, ReferenceError];
 
 /**
- * The refusal in what was thrown while an answer was had, read or kept (calls.md §4.11); undefined for what is not its fault.
- * @param isAnswered whether there was one: before that, what the runtime throws is the connection's.
+ * The refusal in an error that came while an answer was fetched, read or stored (calls.md §4.11). Undefined if the
+ * answer is not at fault.
+ * @param isAnswered true if there was an answer; before that, errors of the runtime are the connection's.
  */
 export function refusedBy(error: unknown, isAnswered: boolean): AnswerRefusedError | undefined {
   if (isOfKind(error, AnswerRefusedError)) return error;

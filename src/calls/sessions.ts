@@ -1,9 +1,11 @@
+// Keeps sessions with sellers from call to call, and ends those that are idle (calls.md §4.12). A poller and a
+// reconciler make one set each, and hand it to the caller with each call.
 import type { Schedule } from '../shared/time-limits.ts';
 
-/** A session that is kept, and how it ends. */
+/** A session that is kept, and the function that ends it. */
 export interface Kept<T> {
   readonly session: T;
-  /** Never rejects. */
+  /** Ends the session, and never rejects. */
   readonly end: () => Promise<void>;
 }
 
@@ -23,9 +25,12 @@ export interface CallSessions {
   readonly end: () => Promise<void>;
 }
 
-/** Above the longest time between two polls of a task that does well. Ms. */
+/**
+ * The time after which an unused session ends. It is above the longest time between two polls of a task without
+ * failures. Ms.
+ */
 const IDLE_MS = 300_000;
-/** Sessions of a process; the one that was used longest ago ends first. */
+/** The largest number of sessions of a process. The one unused for longest ends first. */
 const MOST = 1000;
 
 export function createSessions(schedule: Schedule): CallSessions {
@@ -45,7 +50,7 @@ export function createSessions(schedule: Schedule): CallSessions {
       const entry: Entry = kept.get(name) ?? { ...make(), stopTimer: () => undefined };
       entry.stopTimer();
       entry.stopTimer = schedule(() => end(name, entry), IDLE_MS);
-      // Put last: it was used just now.
+      // Last in the map, because it was used just now.
       kept.delete(name);
       kept.set(name, entry);
       const [oldest] = kept;

@@ -1,17 +1,19 @@
+// Defines a session with a seller over the tool transport: its id, its version, its next request (calls.md §4.12).
+// `mcpCaller` opens it; the tool transport sends its headers.
 import type { Moved } from './redirects.ts';
 import { PrintableError } from '../codec/printable-value.ts';
 
-/** A session with a seller over the tool transport, and what its requests have in common. */
+/** A session with a seller over the tool transport, shared by its requests. */
 export interface ToolSession {
   readonly url: string;
   readonly moved: Moved;
-  /** As the seller has named it; undefined where it has none, or it is not open. */
+  /** The id that the seller gave; undefined if it gave none, or the session is not open. */
   id: string | undefined;
-  /** Of the protocol, as both sides have agreed. */
+  /** The version of the protocol that both sides have agreed on. */
   version: string | undefined;
-  /** Whether both sides have agreed: then a client does not begin anew. */
+  /** True once both sides have agreed: then a client does not begin again. */
   isOpen: boolean;
-  /** Of the next request: each of a session has another one. */
+  /** The id of the next request. Each request of a session has its own. */
   nextId: number;
 }
 
@@ -24,10 +26,10 @@ export const newSession = (url: string): ToolSession => ({
   nextId: 0,
 });
 
-/** The seller does not know the session, or does not any more: what was asked was not done. */
+/** Thrown if the seller does not know the session any more. The request was not done. */
 export class SessionLostError extends PrintableError {
   override readonly name = 'SessionLostError';
-  /** Stable, machine readable: always `session_lost`. */
+  /** The stable code, always `session_lost`. */
   readonly code = 'session_lost';
 }
 

@@ -1,3 +1,5 @@
+// The streamable HTTP transport for one call of an MCP client, with bounds for its answer (calls.md §4.7). `mcpCaller`
+// connects a client of the SDK by it for each step.
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
 import { utf8 } from '../codec/encoding.ts';
 import { isJsonObject, type JsonObject } from '../codec/members.ts';
@@ -10,17 +12,17 @@ import { eventsOf, type StreamEvent } from './event-stream.ts';
 import type { Moved } from './redirects.ts';
 import { SessionLostError, sessionHeaders, type ToolSession } from './tool-session.ts';
 
-/** What a transport sends with, and its limits. */
+/** The parts with which a transport sends, and its limits. */
 export interface ToolTransportOptions {
   readonly session: ToolSession;
   readonly fetch: (url: string, request: ToolRequest) => Promise<Response>;
-  /** Why an answer that is no success is not an agent's. */
+  /** Returns the error for an answer without success that is not an agent's. */
   readonly noAgent: (url: string, response: Response) => Error | undefined;
   readonly maxAnswerBytes: number;
   readonly maxValues: number;
-  /** Ms for a request and its whole answer. */
+  /** The time limit for a request and its whole answer, ms. */
   readonly timeoutMs: number;
-  /** Resolves early where the signal aborts. */
+  /** Resolves early if the signal aborts. */
   readonly sleep: (ms: number, signal: AbortSignal) => Promise<void>;
 }
 
@@ -34,26 +36,27 @@ interface ToolRequest {
 
 type Message = Parameters<NonNullable<Transport['onmessage']>>[0];
 
-/** A request of ours: the client's id for it, and the one that it has in the session. */
+/** A request of ours: the client's id for it, and its id in the session. */
 interface Asked {
   readonly method: string;
   readonly clientId: unknown;
   readonly id: number;
 }
 
-/** Times that a stream which ends without the answer is asked for again. */
+/** The number of times that a stream which ends without the answer is resumed. */
 const MAX_RESUMED = 2;
-/** Before that, at least. Ms. */
+/** The shortest wait before that. Ms. */
 const LEAST_RETRY_MS = 1000;
-/** Events of the streams of one request: each costs more than its few bytes. */
+/** The largest number of events in the streams of one request. Each costs more memory than its few bytes. */
 const MAX_EVENTS = 10_000;
-/** Of a server's own requests in a stream. */
+/** The largest number of a server's pings in a stream that are answered. */
 const MAX_PINGS = 10;
 const NOT_FOUND = 404;
 
 /**
- * The streamable HTTP transport, for a client of the SDK that makes one call: several may share a session (calls.md §4.7). What of an
- * answer reaches the client is its result or its error, within bounds; of the first one, only which version is spoken.
+ * The streamable HTTP transport for a client of the SDK that makes one call. Several may share a session (calls.md
+ * §4.7). The client only gets the result or the error of an answer, within bounds. Of the first answer it only gets the
+ * version.
  */
 export function toolTransport(options: ToolTransportOptions): Transport {
   const { session, fetch, noAgent, maxAnswerBytes, maxValues, timeoutMs, sleep } = options;
@@ -73,7 +76,7 @@ export function toolTransport(options: ToolTransportOptions): Transport {
       signal,
     });
 
-  /** Hands over the answer to `asked`, if it is among the messages. @returns whether it was. */
+  /** Hands over the answer to `asked`, if it is among the messages. @returns true if it was. */
   const deliver = (value: unknown, asked: Asked): boolean => {
     const messages: readonly unknown[] = Array.isArray(value) ? value : [value];
     const answer = messages.find((message) => isAnswerTo(message, asked.id));
@@ -132,7 +135,7 @@ export function toolTransport(options: ToolTransportOptions): Transport {
     const bytes = await wholeBody(response, maxAnswerBytes, signal);
     const isJson = type === 'application/json' || type.endsWith('+json');
     const value = isJson ? await parsed(bytes, !response.ok) : undefined;
-    // An error before the call was looked at may name no request.
+    // An error that came before the call was looked at may name no request.
     if (deliver(value, asked)) return;
     if (
       !response.ok &&
@@ -187,7 +190,7 @@ export function toolTransport(options: ToolTransportOptions): Transport {
   return transport;
 }
 
-/** Goes on with a stream behind the event of that id. */
+/** Resumes a stream after the event of that id. */
 async function resume(
   session: ToolSession,
   fetch: ToolTransportOptions['fetch'],
@@ -205,19 +208,19 @@ async function resume(
   throw new Error(`${session.url} answers HTTP ${response.status} instead of resuming its stream.`);
 }
 
-/** An event's id that can go back in a header as it came. */
+/** An id of an event that can be sent back in a header unchanged. */
 const SENDABLE = /^[\x20-\x7e]{1,1024}$/;
 
 const mediaType = ({ headers }: Response): string =>
   (headers.get('content-type') ?? '').split(';', 1)[0]?.trim().toLowerCase() ?? '';
 
-/** `id` as number or text: some servers repeat it as the one that it was not. */
+/** True for the answer to the request. `id` may be a number or a text: some servers repeat it in the other form. */
 function isAnswerTo(message: unknown, id: number): boolean {
   if (!isJsonObject(message) || (message['id'] !== id && message['id'] !== String(id))) return false;
   return isJsonObject(message['result']) || isJsonObject(message['error']);
 }
 
-/** The answer in the form that each version of the SDK takes: it passes over others without a word. */
+/** The answer in a form that each version of the SDK accepts: it silently drops others. */
 function handedOver({ result, error }: JsonObject, { method, clientId }: Asked): JsonObject {
   const head = { jsonrpc: '2.0', id: clientId };
   if (isJsonObject(error)) {
@@ -241,14 +244,14 @@ function handedOver({ result, error }: JsonObject, { method, clientId }: Asked):
   };
 }
 
-/** Its id goes back as it came: a long one would be sent as often as it is asked. */
+/** True for a ping. Its id is sent back unchanged, so its length is bounded. */
 function isPing(message: unknown): message is { readonly id: string | number } {
   if (!isJsonObject(message) || message['method'] !== 'ping') return false;
   const { id } = message;
   return typeof id === 'number' || (typeof id === 'string' && id.length <= MAX_TEXT);
 }
 
-/** Characters of what is in the place of an answer, in a message of ours. */
+/** The longest text in place of an answer that a message shows, characters. */
 const MAX_SHOWN = 300;
 
 function noAnswer(url: string, { status, ok }: Response, what: string, bytes: Uint8Array): string {

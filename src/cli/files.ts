@@ -1,3 +1,5 @@
+// Reads files, secrets and keys that flags or captures name, within bounds. The verbs call it. No secret comes from the
+// command line itself.
 import { createReadStream } from 'node:fs';
 import { realpath, stat } from 'node:fs/promises';
 import { dirname, isAbsolute, join, normalize, resolve } from 'node:path';
@@ -15,10 +17,10 @@ const REASONS: Readonly<Record<string, string>> = {
   EACCES: 'reading it is not permitted',
 };
 
-/** The longest that is read, bytes. Counted and not looked up: pipes and devices have no length beforehand. */
+/** The longest file in bytes. It is counted while reading: pipes and devices have no length beforehand. */
 const MAX_BYTES = 64 * 1024 * 1024;
 
-/** @throws UsageError for more than `MAX_BYTES`. */
+/** Reads a file. @throws UsageError if it has more than `MAX_BYTES`. */
 async function readBounded(path: string, file: string, expected: string): Promise<Uint8Array> {
   const bytes = await buffer(createReadStream(path, { end: MAX_BYTES }));
   if (bytes.length <= MAX_BYTES) return bytes;
@@ -27,8 +29,8 @@ async function readBounded(path: string, file: string, expected: string): Promis
 
 /**
  * The bytes of a file; `-` is standard input.
- * @param expected what should be in it, for the message.
- * @throws UsageError where it cannot be read.
+ * @param expected the content that it should have, for the message.
+ * @throws UsageError if it cannot be read.
  */
 export async function readInput(file: string, expected: string, context: CliContext): Promise<Uint8Array> {
   if (file === '-') return context.stdin();
@@ -42,10 +44,10 @@ export async function readInput(file: string, expected: string, context: CliCont
 }
 
 /**
- * The bytes of a file that a capture names. A capture is another's text: it reads what lies below its own folder, by a name without
- * `..` and without a link on the way, and nothing else.
+ * The bytes of a file that a capture names. A capture is another's text, so it may only name files below its own
+ * folder, without `..`, and without a link in the path.
  * @param capture the file of the capture; `-`, standard input, has no folder.
- * @throws UsageError for any other name, and where the file cannot be read.
+ * @throws UsageError for any other name, and if the file cannot be read.
  */
 export async function readBeside(capture: string, name: string, context: CliContext): Promise<Uint8Array> {
   const refused = (why: string): UsageError =>
@@ -66,7 +68,7 @@ export async function readBeside(capture: string, name: string, context: CliCont
   return readBounded(file, name, 'the body that the curl command names');
 }
 
-/** @throws UsageError where the file is not a JSON object. */
+/** Reads a JSON object. @throws UsageError if the file has none. */
 export async function readJsonObject(
   file: string,
   expected: string,
@@ -78,9 +80,9 @@ export async function readJsonObject(
 }
 
 /**
- * A secret from a file or an environment variable, never from the command line alone, where every process sees it.
- * White space around it is not part of it.
- * @throws UsageError where there is none.
+ * A secret from a file or an environment variable. The command line itself is not used, because every process sees it.
+ * White space around the secret is removed.
+ * @throws UsageError if there is none.
  */
 export async function readSecret(
   source: { readonly file?: string | undefined; readonly env?: string | undefined },
@@ -97,7 +99,7 @@ export async function readSecret(
   return value;
 }
 
-/** Where legacy credentials are read from; never from the command line itself. */
+/** The flags that name the sources of legacy credentials. */
 export interface SecretFlags {
   readonly hmacSecretFile?: string;
   readonly hmacSecretEnv?: string;
@@ -114,7 +116,7 @@ export function addSecretFlags(verb: Command): Command {
     .option('--bearer-token-env <name>', 'legacy bearer: environment variable with the token');
 }
 
-/** @returns undefined where none is named: signatures. */
+/** The legacy credentials of a sender. @returns undefined if none are named: the sender signs. */
 export async function secretsOf(flags: SecretFlags, context: CliContext): Promise<SenderAuth | undefined> {
   const secret = await readSecret({ file: flags.hmacSecretFile, env: flags.hmacSecretEnv }, context);
   if (secret !== undefined) return { hmac: { secret } };
@@ -136,7 +138,7 @@ function isJwk(value: unknown): value is Jwk {
 
 /**
  * The keys of files: a JWK, a JWKS, or a pair of `generateKey`.
- * @throws UsageError for a file that has none, and for one without `kid`.
+ * @throws UsageError for a file without keys, or with one without `kid`.
  */
 export async function readKeys(files: readonly string[], context: CliContext): Promise<Jwk[]> {
   const keys: Jwk[] = [];
@@ -151,16 +153,16 @@ export async function readKeys(files: readonly string[], context: CliContext): P
   return keys;
 }
 
-/** What is published of a key: a private one is published as `verify`, a public one as it is. */
+/** The public part of a key. A private key is published as `verify`, a public one unchanged. */
 export function publicJwk(jwk: Jwk): Jwk {
   const shown = publicPart(jwk);
   return isPrivate(jwk) ? { ...shown, key_ops: ['verify'] } : shown;
 }
 
-/** Whether it can sign. */
+/** True if the key can sign. */
 export const isPrivate = (jwk: Jwk): boolean => typeof jwk['d'] === 'string';
 
-/** For commander: collects what an option is given several times, or several values of it. */
+/** Collects the values of an option that is given several times, for commander. */
 export const collect = (value: string, before: readonly string[] = []): readonly string[] => [
   ...before,
   value,

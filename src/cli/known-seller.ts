@@ -1,12 +1,16 @@
+// Checks that the store has rows of the seller in `--seller`. With a wrong URL nothing is found, and all would look
+// well. `proto-webhooks owed` and `state` call it.
 import { allRows } from '../registrations/operation-rows.ts';
 import type { RegistrationKind, StoreRegistrations } from '../stores/store.ts';
 import { requireHttpUrl } from './shell.ts';
 
-/* `--seller`, where it is wrong (a URL of nobody): nothing would be found, and all would seem well. */
-
 const KINDS: readonly RegistrationKind[] = ['route', 'operation', 'stream', 'subscription'];
 
-/** @throws UsageError for what is no URL. @returns whether the store has anything of the seller; true for all sellers. */
+/**
+ * Looks for rows of a seller.
+ * @returns true if the store has any, or all sellers are meant.
+ * @throws UsageError for a text that is no URL.
+ */
 export async function isSellerKnown(
   registrations: StoreRegistrations,
   seller: string | undefined,

@@ -1,9 +1,10 @@
 #!/usr/bin/env node
+// The program `proto-webhooks`: refuses a Node that is too old, then runs a command.
 import { realpathSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { tooOld } from './oldest-node.ts';
 
-/** Whether this file is what was started, by whatever link: a test imports it too. */
+/** True if this file was started, by whatever link: a test imports it too. */
 function isStarted(): boolean {
   const started = process.argv[1];
   return started !== undefined && realpathSync(started) === fileURLToPath(import.meta.url);
@@ -20,7 +21,7 @@ async function run(args: readonly string[]): Promise<number> {
 }
 
 if (isStarted()) {
-  // `| head` has read enough: no fault.
+  // The reader has read enough (`| head`), which is no fault.
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
     if (error.code !== 'EPIPE') throw error;
   });

@@ -1,9 +1,11 @@
-/** The oldest Node that the package runs on, as `engines` of package.json has it. */
+// Refuses a Node that is too old. It imports nothing, because other modules may not load there.
+
+/** The oldest Node on which the package runs, as in `engines` of package.json. */
 const OLDEST = [22, 13] as const;
 
 /**
- * The line for a Node that is too old. Imports nothing: what the command line needs may not load there.
- * @param version of Node, e.g. `20.20.2`; other runtimes have one for what they offer of it.
+ * The message for a Node that is too old; undefined for any other.
+ * @param version of Node, e.g. `20.20.2`; other runtimes give the version of Node that they are compatible with.
  */
 export function tooOld(version: string): string | undefined {
   const [major = 0, minor = 0] = version.split('.').map(Number);

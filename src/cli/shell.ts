@@ -1,13 +1,14 @@
+// Types and helpers of all verbs: context, report, errors, flags, colours, and text of others on a terminal.
 import { styleText } from 'node:util';
 import { type Command, InvalidArgumentError } from 'commander';
 import { ConfigError } from '../shared/errors.ts';
 import { printableText } from '../codec/printable.ts';
 import { PrintableError } from '../codec/printable-value.ts';
 
-/** The command cannot be done as it was given: exit code 2, and `message` is the one line on stderr. */
+/** Thrown if the command cannot be done as given: exit code 2, and `message` is the one line on stderr. */
 export class UsageError extends PrintableError {
   override readonly name = 'UsageError';
-  /** Stable, machine readable: always `usage_error`. */
+  /** The stable code, always `usage_error`. */
   readonly code = 'usage_error';
 }
 
@@ -21,7 +22,7 @@ export class MistakesError extends ConfigError {
   }
 }
 
-/** Reads a page: a wrong `after` is named as the flag that it came by. @throws UsageError */
+/** Reads a page. If `after` is wrong, the error names the flag. @throws UsageError */
 export async function pageBehind<T>(read: Promise<T>): Promise<T> {
   try {
     return await read;
@@ -31,7 +32,7 @@ export async function pageBehind<T>(read: Promise<T>): Promise<T> {
   }
 }
 
-/** For commander: a whole number from `min` on. */
+/** Parses a whole number from `min` on, for commander. */
 export function whole(min: number): (text: string) => number {
   return (text) => {
     const value = /^\d{1,15}$/.test(text) ? Number(text) : Number.NaN;
@@ -40,16 +41,16 @@ export function whole(min: number): (text: string) => number {
   };
 }
 
-/** Seconds since 1970 below this are seconds; from here on they are ms (it is the year 5138 in seconds). */
+/** The first number that is taken for ms; smaller ones are seconds since 1970. As seconds it is the year 5138. */
 export const MS_FROM = 1e11;
 
-/** Whether `Date` can have these Unix ms (ECMA-262, 21.4.1.1). */
+/** True if `Date` can represent these Unix ms (ECMA-262, 21.4.1.1). */
 export function isInstant(ms: number): boolean {
   return Math.abs(ms) <= 8.64e15;
 }
 
 /**
- * An instant as people write it.
+ * Parses an instant as people write it.
  * @returns Unix ms.
  * @throws UsageError
  */
@@ -62,7 +63,7 @@ export function instant(option: string, text: string): number {
   );
 }
 
-/** @throws UsageError unless `url` is an absolute http or https URL; a password in it is not repeated. */
+/** Requires an absolute http or https URL. A password in it is not repeated. @throws UsageError */
 export function requireHttpUrl(what: string, url: string): string {
   if (URL.canParse(url) && /^https?:$/.test(new URL(url).protocol)) return url;
   const shown = url.replace(/\/\/[^/]*@/, '//…@');
@@ -79,12 +80,12 @@ const FORMATS: Readonly<Record<Style, 'green' | 'red' | 'yellow' | 'gray' | 'bol
   bold: 'bold',
 };
 
-/** Whether escape codes may be written: only on a terminal that takes them, and not where NO_COLOR is set. */
+/** True if escape codes may be written: the output is a terminal that supports them, and NO_COLOR is not set. */
 export function wantsColour(isTerminal: boolean, env: Readonly<Record<string, string | undefined>>): boolean {
   return isTerminal && (env['NO_COLOR'] ?? '') === '' && env['TERM'] !== 'dumb';
 }
 
-/** @param colour from `wantsColour`. */
+/** Makes the function that styles text. @param colour from `wantsColour`. */
 export function createPaint(colour: boolean): Paint {
   return colour
     ? (style, text) => styleText(FORMATS[style], text, { validateStream: false })
@@ -92,23 +93,24 @@ export function createPaint(colour: boolean): Paint {
 }
 
 /**
- * C0 (but for line ends and the codes that `createPaint` makes: bold, red, green, yellow, gray and their ends), DEL, C1, and what turns the direction of text (Unicode 15, UAX 9).
+ * Characters that control a terminal: C0, DEL, C1, and those that change the direction of text (Unicode 15, UAX 9).
+ * Line ends are left, and the codes of `createPaint`: bold, red, green, yellow, gray and their ends.
  */
 const STEERING =
   // oxlint-disable-next-line no-control-regex
   /\r(?!\n)|[\u0000-\u0008\u000b\u000c\u000e-\u001a\u001c-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069]|\u001b(?!\[(?:1|22|3[1239]|90)m)/g;
 
-/** Captures, answers and bodies are others' texts: none of them may steer a terminal. */
+/** The text without characters that control a terminal, because captures, answers and bodies are texts of others. */
 export function harmless(text: string): string {
   return text.replace(STEERING, '?');
 }
 
-/** Others' text inside a line of ours: it may neither begin a line of its own nor set anything off as we do, nor fill a screen. */
+/** Text of others inside a line of ours. It cannot begin a line, style text as we do, or fill the screen. */
 export function inLine(text: string): string {
   return printableText(text);
 }
 
-/** A value with every text in it as `inLine` has it; for what is printed, not for `--json`. */
+/** A value whose texts are all made safe by `inLine`. It is for printing, not for `--json`. */
 export function inLines<T>(value: T): T {
   if (typeof value === 'string') return inLine(value) as T;
   if (Array.isArray(value)) return value.map(inLines) as T;
@@ -116,35 +118,35 @@ export function inLines<T>(value: T): T {
   return Object.fromEntries(Object.entries(value).map(([name, part]) => [name, inLines(part)])) as T;
 }
 
-/** Ways in which text is set off on a terminal. */
+/** The styles of text on a terminal. */
 export type Style = 'good' | 'bad' | 'warn' | 'dim' | 'bold';
 
-/** Sets text off, or leaves it as it is where the output is not a terminal. */
+/** Styles text, or returns it unchanged if the output is no terminal. */
 export type Paint = (style: Style, text: string) => string;
 
-/** What a verb came to: `main` prints it and ends with 0 or 1. */
+/** The result of a verb: `main` prints it and ends with 0 or 1. */
 export interface Report {
-  /** False: exit code 1. */
+  /** False: the exit code is 1. */
   readonly ok: boolean;
-  /** Printed with `--json`. */
+  /** The value that is printed with `--json`. */
   readonly json: unknown;
-  /** Printed without; no line feed at its end. */
+  /** The text that is printed without `--json`, without a line feed at its end. */
   readonly text: (paint: Paint) => string;
 }
 
-/** The world as a verb sees it. */
+/** The surroundings of a verb. */
 export interface CliContext {
   readonly env: Readonly<Record<string, string | undefined>>;
-  /** Files and the user's own packages are looked for from here. */
+  /** The folder in which files and the user's own packages are looked up. */
   readonly cwd: string;
   /** Unix ms. */
   readonly now: () => number;
   readonly stdin: () => Promise<Uint8Array>;
-  /** A line on stderr while the verb runs. */
+  /** Prints a line on stderr while the verb runs. */
   readonly notice: (line: string) => void;
 }
 
-/** Hands a verb to the process: runs it, prints its report, sets the exit code. */
+/** Runs a verb, prints its report, and sets the exit code. */
 export type RunVerb = (
   options: { readonly json?: boolean },
   verb: (context: CliContext) => Promise<Report>,

@@ -1,3 +1,5 @@
+// Classifies a question without an answer: busy, unknown task, missing operation, refused, failed (calls.md §2.8). The
+// poller asks it, and so does every question of the reconciler.
 import { MAX_TEXT, printableText } from '../codec/printable.ts';
 import { ConfigError, isOfKind, messageOf } from '../shared/errors.ts';
 import {
@@ -12,29 +14,29 @@ import {
 import { AnswerRefusedError } from '../calls/refused-answer.ts';
 import { AnswerError } from './poll-answer.ts';
 
-/** Present where the seller says how long it is not to be asked, ms. */
+/** A part of a failure: the time for which the seller asks for a pause, ms. */
 interface Pause {
   readonly pauseMs?: number;
 }
 
 /**
- * Why a poll has no answer. `busy`: the seller asks to be left alone. `unknown`: it does not know the task. `no-operation`: it
- * does not have the operation that it was asked by. `refused`: asking again changes nothing before somebody has done something.
- * `failed`: anything else; asked again.
+ * The reason why a poll has no answer. `busy`: the seller asks for a pause. `unknown`: it does not know the task.
+ * `no-operation`: it does not have the operation. `refused`: asking again is useless until somebody has done something.
+ * `failed`: anything else; it is asked again.
  */
 export type PollFailure =
   | { readonly kind: 'busy'; readonly pauseMs: number | undefined; readonly message: string }
   | ({ readonly kind: 'unknown' | 'no-operation' | 'failed'; readonly message: string } & Pause)
   | ({ readonly kind: 'refused'; readonly code: string; readonly message: string } & Pause);
 
-/** How servers and their SDKs say that an operation is not there. */
+/** Texts with which servers and their SDKs say that they do not have an operation. */
 const NO_OPERATION =
   /\b(?:unknown|no such|unsupported)\s+(?:tool|operation|method|skill)\b|\b(?:tool|operation|method|skill)\b.{0,200}\bnot (?:found|supported|available)\b/i;
 
-/** JSON-RPC 2.0: method not found; and this package's own. */
+/** The code of JSON-RPC 2.0 for an unknown method, and this package's own. */
 const NO_OPERATION_CODES: ReadonlySet<unknown> = new Set([-32_601, 'no_operation']);
 
-/** @param error what the caller's client threw, or what its answer was read as. */
+/** Classifies an error. @param error thrown by the caller's client, or by the reading of its answer. */
 export function failureOf(error: unknown): PollFailure {
   const message = printableText(messageOf(error), MAX_TEXT);
   if (isOfKind(error, SellerBusyError)) return { kind: 'busy', pauseMs: waitMs(error.retryAfterMs), message };
@@ -51,11 +53,11 @@ export function failureOf(error: unknown): PollFailure {
   return refusal ? refusedBy(refusal) : { kind: 'failed', message };
 }
 
-/** Such an error is never about which operation it is, whatever its text says. */
+/** True if the error asks for a wait. Such an error is never about a missing operation, whatever its text says. */
 const asksToWait = ({ recovery, retryAfterMs }: SellerError): boolean =>
   recovery === 'transient' || retryAfterMs !== undefined;
 
-/** calls.md §2.8: what an error of a seller does to a poll. */
+/** The effect of a seller's error on a poll (calls.md §2.8). */
 function refusedBy(refusal: SellerError): PollFailure {
   const { code, message, recovery, retryAfterMs, isUnknown } = refusal;
   if (recovery !== 'transient' && !isUnknown) return { kind: 'refused', code, message, ...pauseIn(refusal) };
@@ -63,21 +65,24 @@ function refusedBy(refusal: SellerError): PollFailure {
   return isBusy ? { kind: 'busy', pauseMs: waitMs(retryAfterMs), message } : { kind: 'failed', message };
 }
 
-/** The pause that a seller's error asks for, or the error that is its cause. */
+/** The pause in a seller's error, or in the error that caused it. */
 function pauseIn(error: unknown): Pause {
   const said = isOfKind(error, TaskUnknownError) ? error.cause : error;
   const pauseMs = isOfKind(said, SellerError) ? waitMs(said.retryAfterMs) : undefined;
   return pauseMs === undefined ? {} : { pauseMs };
 }
 
-/** What this side says of an answer, or of itself. */
+/** The code of an error that this side raised, about an answer or about itself. */
 function ownCodeOf(error: unknown): string | undefined {
   if (isOfKind(error, ConfigError)) return 'misconfigured';
   if (isOfKind(error, AnswerRefusedError)) return error.code;
   return isOfKind(error, AnswerError) ? error.code : undefined;
 }
 
-/** The seller's own answer, where it is there: it says already what the error does. */
+/**
+ * The text of an error about an unknown task. The seller's own is used if there is one: it already says what the error
+ * does.
+ */
 function unknownIn(error: unknown): string {
   const cause = isOfKind(error, TaskUnknownError) ? error.cause : undefined;
   return printableText(messageOf(isOfKind(cause, SellerError) ? cause : error), MAX_TEXT);

@@ -1,13 +1,11 @@
+// Checks that the receiver and the registrations that a poller or a reconciler is given belong together. `who` is the
+// function that they were given to, for messages.
 import type { Receiver } from '../config/receiver-options.ts';
 import type { ReceiverContext, WithContext } from '../receiver/context.ts';
 import { CONTEXT } from '../receiver/instruments.ts';
 import type { Registrations } from '../registrations/registrations.ts';
 import { WATCHED_TASKS, type WithWatchedTasks } from '../registrations/watch-task.ts';
 import { ConfigError } from '../shared/errors.ts';
-
-/*
- * The receiver and the registrations that a poller and a reconciler are given. `who` is the function that they were given to.
- */
 
 interface Given {
   readonly receiver: Receiver;

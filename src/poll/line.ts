@@ -1,3 +1,5 @@
+// Keeps the line of a seller's tasks that wait for a place, first come first served (calls.md §3.3). The steps of polls
+// call it. Each row names the one behind it.
 import type { RegistrationRow, RegistrationRows } from '../stores/store.ts';
 import {
   FIRST_TOOK_MS,
@@ -9,8 +11,6 @@ import {
   watchRow,
 } from '../registrations/watch-task.ts';
 
-/* The tasks of a seller whose places are all taken, first come first served (calls.md §3.3): each row has the one behind it. */
-
 export const isInLine = ({ line }: SellerRow, { ticket }: Watch): boolean =>
   ticket !== undefined && line !== undefined && ticket > line.called;
 
@@ -19,8 +19,8 @@ export function outOfLine({ ticket: _called, follower: _other, ...watch }: Watch
 }
 
 /**
- * A task waits for a place, behind those that wait already. It is called as a poll ends. Where a process died, nobody calls: so it
- * looks itself, once it should have been called long ago.
+ * Puts a task in line, behind those that wait already. The end of a poll calls the first. If a process died, nobody
+ * calls: so each task also becomes due by itself, long after its turn should have come.
  */
 export function standInLine(
   { rows, now }: { readonly rows: RegistrationRows; readonly now: number },
@@ -43,9 +43,9 @@ export function standInLine(
 }
 
 /**
- * The line without its first.
- * @param watch the first's row. Where it does not say who is behind it, nobody is in the line any more: those who were come again
- *   by themselves.
+ * The line without its first task.
+ * @param watch the first's row. If it does not name the one behind it, the line counts as empty: the others become due
+ * by themselves.
  */
 export function withoutFirst({ first, last, given, called }: Line, watch: Watch | undefined): Line {
   const { ticket = called, follower } = watch ?? {};

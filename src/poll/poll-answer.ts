@@ -1,3 +1,5 @@
+// Reads the answer to a question about a task: its status, its data, when to ask again (calls.md §1, §3.2). The
+// poller's questions call it.
 import { AnswerRefusedError } from '../calls/refused-answer.ts';
 import { canonicalJson } from '../codec/canonical-json.ts';
 import { isLongerJson } from '../codec/json-size.ts';
@@ -23,29 +25,29 @@ import {
 } from '../registrations/answer.ts';
 import { PrintableError } from '../codec/printable-value.ts';
 
-/** What a seller has answered about a task. */
+/** The answer of a seller about a task. */
 export interface TaskSeen {
   readonly status: TaskStatus;
-  /** When the seller says that it changed, RFC 3339 with a zone. */
+  /** The time of the change, as the seller gives it, RFC 3339 with a zone. */
   readonly updatedAt?: string;
-  /** The result, or what the status says; undefined where the answer has none. */
+  /** The result, or the data beside the status; undefined if the answer has none. */
   readonly data?: unknown;
-  /** For how long the seller asks not to be asked again, ms. */
+  /** The time for which the seller asks not to be asked again, ms. */
   readonly hintMs?: number;
-  /** The call is over, and that task goes on in the place of the one that was asked about (calls.md §1.5). */
+  /** The task that goes on in place of the requested one, whose call is over (calls.md §1.5). */
   readonly movedTo?: string;
 }
 
-/** What a seller has answered cannot be understood as a task's status. */
+/** Thrown if the answer is not the status of a task. */
 export class AnswerError extends PrintableError {
   override readonly name = 'AnswerError';
-  /** As of the alarm `poll_failing`. */
+  /** The code, as in the alarm `poll_failing`. */
   readonly code = 'answer_invalid';
 }
 
 /**
  * Reads the answer to a question about a task.
- * @throws SellerError or TaskUnknownError where it is an error; AnswerError for what is no task's status.
+ * @throws SellerError or TaskUnknownError if it is an error; AnswerError if it is not the status of a task.
  */
 export function taskSeenIn(given: unknown, { taskId, taskType }: Asked): TaskSeen {
   const task = askedTaskIn(given, taskId);
@@ -66,10 +68,10 @@ interface Asked {
   readonly taskType: string;
 }
 
-/** The task that was asked about. @throws where the answer is an error, or of another task. */
+/** Finds the requested task in an answer. @throws if the answer is an error, or about another task. */
 function askedTaskIn(given: unknown, taskId: string): Task {
   const outer = taskIn(unwrapped(given));
-  // A question that is asked as a skill is answered by a Task of its own, which may have failed.
+  // A question to a skill is answered by a Task of its own, which may have failed.
   const task = outer && (isOf(outer, taskId) ? outer : (answeredIn(outer) ?? outer));
   const failed = task && errorOfQuestion(task);
   if (failed) throw failed;
@@ -81,46 +83,46 @@ function askedTaskIn(given: unknown, taskId: string): Task {
   throw new AnswerError(`The answer is of another task (${shown}). Tell the seller.`);
 }
 
-/** The error of the question beside a status that names no task (calls.md §2.8): it says nothing of the task. */
+/** The error of a question whose status names no task (calls.md §2.8): it says nothing about the task. */
 function errorOfQuestion(task: Task): Error | undefined {
   if (task.isAgent || idOf(task) !== undefined) return undefined;
   const { status: _ofQuestion, ...members } = task.body;
   return taskUnknownIn(members) ?? refusalIn(members);
 }
 
-/** Whether it is of that task: the tool transport need not name it. */
+/** True if the answer is about that task. The tool transport need not name it. */
 const isOf = (task: Task, taskId: string): boolean => (idOf(task) ?? taskId) === taskId;
 
-/** A Task whose data part tells of a task: that one's status, and whether it goes on under another id. */
+/** A Task whose data part tells of a task: with that task's status, and its id if it goes on under another one. */
 function withInner(seen: TaskSeen, body: JsonObject, { taskId, taskType }: Asked): TaskSeen {
   const inner = innerTaskIn(body, seen.data, taskType);
   // The call is over, and has failed (calls.md §1.9).
   if (!inner) return isErrorAlone(seen.data, taskType) ? { ...seen, status: 'failed' } : seen;
   const { status } = inner;
   const isMoved = !isTerminal(status) && inner.taskId !== undefined && inner.taskId !== taskId;
-  // It is kept, and asked about from now on.
+  // The id is stored, and asked about from now on, so its length is bounded.
   if (isMoved && (inner.taskId?.length ?? 0) > MAX_TEXT)
     throw new AnswerError(`The answer names a task_id of more than ${MAX_TEXT} characters. Tell the seller.`);
   return { ...seen, status, ...(isMoved && { movedTo: inner.taskId }) };
 }
 
-/** The answer of an operation in the data of a Task, as of the tool transport. */
+/** The answer of an operation in the data of a Task, in the form of the tool transport. */
 function answeredIn({ body, status, isAgent }: Task): Task | undefined {
   const { data } = agentData({ form: 'task', body });
   return isAgent && status === 'completed' ? ofTask(data) : undefined;
 }
 
-/** What an answer without a task's status says in its place. */
+/** The error for an answer without the status of a task. */
 function noTask(given: unknown): Error {
   const said = errorTextIn(given);
-  // As `mcpCaller` reads it: the operation may not be there.
+  // `mcpCaller` throws the same: the operation may not be there.
   if (isFailedTool(given)) return new Error(`the operation failed: ${said}`);
   return new AnswerError(
     `The answer has no status of a task${said === '' ? '' : ` (${said})`}. Give the object that the operation answered, and tell the seller.`,
   );
 }
 
-/** What an answer says of its task, by the names of its transport. */
+/** The parts of an answer about a task, by the names of its transport. */
 interface AnswerParts {
   readonly data: unknown;
   readonly updatedAt: unknown;
@@ -145,11 +147,11 @@ interface Task {
   readonly isAgent: boolean;
 }
 
-/** As it is, or in the member that a transport's client gives it in. */
+/** The task in an answer, or in the member in which a transport's client returns it. */
 function taskIn(answer: unknown): Task | undefined {
   if (!isJsonObject(answer)) return undefined;
   const own = ofTask(answer);
-  // What names a task itself has a result in it, whose status is a media buy's, say.
+  // An answer that names a task has a result in it, whose status may be a media buy's.
   if (own || NAMES.some((name) => present(answer, name) !== undefined)) return own;
   return ofTask(answer['task']) ?? ofTask(answer['result']);
 }
@@ -165,7 +167,10 @@ function ofTask(body: unknown): Task | undefined {
   return status && { body, status, isAgent: typeof state === 'string' };
 }
 
-/** Of an interim status its progress; of a failure without a result its error. An error alone is no result of a `completed` (calls.md §1.9). */
+/**
+ * The data of a status: the result, or the progress of an interim status, or the error of a failure without a result.
+ * An error alone is no result of `completed` (calls.md §1.9).
+ */
 function toolData(body: JsonObject, status: TaskStatus, taskType: string): unknown {
   const result = present(body, 'result');
   if (status === 'completed' && isErrorAlone(result, taskType)) return undefined;
@@ -183,14 +188,14 @@ function instantIn(value: unknown): string | undefined {
   return typeof value === 'string' && parseInstant(value) ? value : undefined;
 }
 
-/** When a seller says that it is to be asked again: the interval in ms, else `retry_after`, as everywhere (calls.md §2.4). */
+/** The pause that a seller asks for: its poll interval, or `retry_after` as in any answer (calls.md §2.4). Ms. */
 function hintIn(body: JsonObject): number | undefined {
   const { pollInterval, retry_after_seconds } = body;
   if (typeof pollInterval === 'number') return waitMs(pollInterval);
   return retryAfterMsIn(body) ?? retryAfterMsIn({ retry_after: retry_after_seconds });
 }
 
-/** Of data that can be kept: what is larger would be refused once it was observed. @throws AnswerRefusedError */
+/** The hash of data that can be stored. Larger data would be refused when it is observed. @throws AnswerRefusedError */
 export async function hashOf(data: unknown, hashes: Hashes, maxBytes: number): Promise<string> {
   const isOver = isLongerJson(data, maxBytes);
   const text = isOver ? '' : canonicalJson(data);

@@ -1,3 +1,5 @@
+// Checks the options of `createPoller`, makes its parts, and offers its methods. The entry calls it with the runtime's
+// clock, tests with their own.
 import { onlyKnown, wholeNumber } from '../config/validate.ts';
 import { boundedCall } from '../calls/bounded-call.ts';
 import { createSessions } from '../calls/sessions.ts';
@@ -94,10 +96,10 @@ const KNOWN: Readonly<Record<keyof PollerOptions, true>> = {
 
 const DAY_MS = 86_400_000;
 
-/** Parts that tests replace. */
+/** The parts that tests replace. */
 export type PollerParts = Pick<PollerContext, 'clock' | 'sleep'> & { readonly random: () => number };
 
-/** @throws ConfigError */
+/** Makes a poller. @throws ConfigError */
 export function pollerOf(options: PollerOptions, { clock, sleep: wait, random }: PollerParts): Poller {
   onlyKnown('createPoller', options, KNOWN);
   const { receiver, query } = options;
@@ -157,7 +159,10 @@ export function pollerOf(options: PollerOptions, { clock, sleep: wait, random }:
   };
 }
 
-/** A poll's lease is twice `callMs`, and its own question may have taken that once. */
+/**
+ * Asks a seller for its capabilities after a poll. The lease of a poll is twice `callMs`, its question may have taken
+ * half of that, and this may take a quarter.
+ */
 function learnerOf(
   { registrations }: PollerOptions,
   { sessions, lists, callMs }: Pick<PollerContext, 'sessions' | 'callMs'> & { readonly lists: Lists },
@@ -176,7 +181,7 @@ function requireFunction(name: string, value: unknown, example: string): void {
   throw new ConfigError(`createPoller: ${name} is not a function. Give ${example}.`);
 }
 
-/** Whatever it does, polls go on: what it fails of is told in the log. */
+/** The owner's `onPoll`. Polls go on whatever it does; its errors are logged. */
 function hookOf(onPoll: PollerOptions['onPoll'], { logger, now }: ReceiverContext): (poll: Poll) => void {
   const thinning = createThinning();
   const warn = (error: unknown): void => {

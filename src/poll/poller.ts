@@ -1,3 +1,5 @@
+// Polls the tasks that are due in this process: asks, observes what is new, and stores the result (calls.md §3).
+// `poller.start` runs its loop.
 import { refusedBy } from '../calls/refused-answer.ts';
 import { notANumber } from '../config/validate.ts';
 import type { Hashes } from '../crypto/engine.ts';
@@ -73,34 +75,34 @@ export interface PollerContext extends QuestionContext {
   readonly observe: Receiver['observe'];
   readonly tasks: WatchedTasks;
   readonly pace: Omit<Pace, 'silentMs'>;
-  /** `Pace.silentMs`, by agent URL: the owner's function, which may fail. */
+  /** The owner's `Pace.silentMs` by agent URL. The function may fail. */
   readonly silentMs: (agentUrl: string) => number;
-  /** Polls of this process at once, those that wait for their seller among them. */
+  /** The largest number of polls of this process, those that wait for their seller included. */
   readonly concurrency: number;
-  /** A poll is told to stop after so long: before another process makes it. Ms. */
+  /** The time after which a poll is told to stop, before another process makes it. Ms. */
   readonly callMs: number;
   readonly onPoll: (poll: Poll) => void;
   readonly hashes: Hashes;
   /** Ms, of a clock that is never set. */
   readonly clock: () => number;
-  /** Resolves early where the signal aborts. */
+  /** Resolves early if the signal aborts. */
   readonly sleep: (ms: number, signal: AbortSignal) => Promise<void>;
 }
 
-/** Polls what is due, in this process. */
+/** The loop of this process over tasks that are due. */
 export interface PollerLoop {
-  /** Until the signal aborts: then it begins no more polls, and resolves when the running ones have ended. */
+  /** Runs until the signal aborts. Then it begins no more polls, and resolves when the running ones have ended. */
   readonly run: (stopping: AbortSignal) => Promise<void>;
   readonly stats: () => PollerStats;
 }
 
-/** The longest and the shortest wait between two looks; never longer than between two polls of a task, which may be due by then. Ms. */
+/** The longest and the shortest wait between two looks; also never longer than `fastMs` and `slowMs`. Ms. */
 const LOOK_MS = 10_000;
 const LEAST_MS = 100;
 
 type BegunPoll = Extract<Begun, { readonly kind: 'poll' }>;
 
-/** Polls that failed one after the other, at which somebody is told: at the default interval a quarter of an hour. */
+/** The number of failed polls in a row that raises an alarm: at the default interval a quarter of an hour. */
 const FAILING = 5;
 
 export function pollerLoop(context: PollerContext): PollerLoop {
@@ -125,7 +127,7 @@ export function pollerLoop(context: PollerContext): PollerLoop {
   const thinning = createThinning();
   const paceOf = pacing(context);
 
-  /** @returns the poll that has begun in its place. */
+  /** Makes one poll. @returns the poll that has begun in its place. */
   const made = async (
     { watch, held }: BegunPoll,
     pace: Pace,
@@ -134,7 +136,7 @@ export function pollerLoop(context: PollerContext): PollerLoop {
     const since = clock();
     const asked = await ask(watch, held, stopping);
     if (asked.end.kind === 'answered') await context.learn?.(held.sender, watch.ref, stopping);
-    // Where this process is full, other sellers have their turn.
+    // If this process is full, other sellers get their turn.
     const goesOn = !stopping.aborted && running.size < concurrency;
     const { kept, next } = await endPoll(tasks, held, asked.end, { ...pace, goesOn });
     const told = resultOf(asked, kept);
@@ -192,7 +194,7 @@ export function pollerLoop(context: PollerContext): PollerLoop {
   };
 }
 
-/** Where the owner's function cannot say, webhooks are not relied on. */
+/** The pace for a seller. If the owner's function fails, webhooks are not relied on. */
 function pacing({ pace, silentMs, parts }: PollerContext): (sender: string) => Pace {
   const fail = (sender: string, reason: string): number => {
     const message = `silentMs: ${reason}. Return a number of ms; until then the seller is polled fast.`;
@@ -210,17 +212,17 @@ function pacing({ pace, silentMs, parts }: PollerContext): (sender: string) => P
   return (sender) => ({ ...pace, silentMs: safe(sender) });
 }
 
-/** What a poll has told, and what is kept of it. */
+/** The result of a poll, and the part that is stored. */
 interface Told {
   readonly result: PollResult | 'stopped';
   readonly end: PollEnd;
   readonly status?: TaskStatus;
   readonly error?: string;
-  /** A refusal's. */
+  /** The code of a refusal. */
   readonly code?: string;
 }
 
-/** A task is given up where the seller can say no more of it, or has not said its end for so long. */
+/** The stored result. A task is given up if its seller can say no more, or has not told its end for too long. */
 function resultOf(asked: Told, kept: PollKept): Told {
   if (kept === 'unresolved') {
     return { error: 'it was polled for giveUpMs, and has not ended', ...asked, result: 'unresolved' };
@@ -245,16 +247,16 @@ const factsOf = ({ result, status, error }: Told): Pick<Poll, 'result' | 'status
   ...(error !== undefined && { error }),
 });
 
-/** From what the last poll told, or from what another channel has told since. */
+/** True if an answer differs from the last poll, or from what another channel has told since. */
 function differs({ status, updatedAt }: TaskSeen, dataHash: string | undefined, watch: Polled): boolean {
   const { told, answeredAt = watch.since } = watch;
   if (status !== watch.status) return true;
   if (told !== undefined && told.at > answeredAt && told.status !== status) return true;
-  // The same status with other data is progress where the seller says when that was.
+  // The same status with other data is progress if the seller gives a time for it.
   return updatedAt !== undefined && dataHash !== watch.dataHash;
 }
 
-/** Asks the seller, and observes what is new. @throws what the store fails with. */
+/** Asks the seller, and observes what is new. @throws any fault of the store. */
 function asker(context: PollerContext): (watch: Polled, held: Held, stopping: AbortSignal) => Promise<Told> {
   const { parts, observe, tasks, hashes, callMs } = context;
   const question = questioner(context);
@@ -271,15 +273,15 @@ function asker(context: PollerContext): (watch: Polled, held: Held, stopping: Ab
       status,
       ...(data !== undefined && { data }),
       ...(context && { context }),
-      // An end is taken whenever it came: only others are ordered.
+      // An end is accepted whenever it comes; only other statuses are ordered by time.
       ...(updatedAt !== undefined && !isTerminal(status) && { timestamp: updatedAt }),
       askedAt,
       source: 'poll',
-      // A poll that is not ended may be made again, after other channels have told what is newer.
+      // A poll that did not end may be repeated after other channels have told something newer.
       observation: updatedAt ?? `change ${watch.changes + 1} after ${watch.told?.at}`,
     });
   };
-  /** The call is over, and another task goes on in its place: that one is told of, and polled from now on. */
+  /** Observes and polls another task from now on, because the call is over and that task has replaced this one. */
   const moved = async (
     watch: Polled,
     held: Held,
@@ -302,7 +304,7 @@ function asker(context: PollerContext): (watch: Polled, held: Held, stopping: Ab
     const outcome = isChange ? await observed(watch, held, seen, askedAt) : undefined;
     if (outcome?.kind === 'refused') return failed({ kind: 'failed', message: outcome.detail });
     const result = isEnd ? 'ended' : outcome?.kind === 'accepted' ? 'changed' : 'unchanged';
-    // What was applied meanwhile is newer: the next answer is compared anew.
+    // A status that was applied meanwhile is newer: the next answer is compared anew.
     const known = outcome?.kind === 'stale' ? watch.status : status;
     return { result, status, end: { kind: 'answered', isEnd, status: known, dataHash, isChange, hintMs } };
   };
@@ -369,7 +371,7 @@ function taskOf(watch: Watch, held: Held, edition: PolledTask['edition']): Polle
 
 const isFailure = (result: Told['result']): boolean => result === 'failed' || result === 'busy';
 
-/** What somebody has to look at. */
+/** Raises the alarms for a person to look at. */
 function alarmsOf({ parts: { raiseAlarm } }: PollerContext): (watch: Watch, held: Held, told: Told) => void {
   return (watch, held, { result, error = '', code = result }) => {
     const of = namesOf(watch, held);

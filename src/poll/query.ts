@@ -1,3 +1,5 @@
+// Asks a seller about a task, by the operation that the seller has (calls.md §3.1). The poller asks by it. It remembers
+// which operation each seller answers.
 import { putBounded } from '../shared/bounded.ts';
 import { isJsonObject } from '../codec/members.ts';
 import type { CallSessions } from '../calls/sessions.ts';
@@ -40,7 +42,7 @@ export interface TaskQuery {
 
 type Query = (task: PolledTask) => TaskQuery;
 
-/** The operation of the tool transport; the result is asked for each time, so that an end comes with what it brought. */
+/** The question of the tool transport. It always asks for the result, so that an end comes with its data. */
 const byTool =
   (operation: string): Query =>
   ({ taskId, account }) => ({
@@ -48,15 +50,15 @@ const byTool =
     arguments: { task_id: taskId, include_result: true, ...(account && { account }) },
   });
 
-/** Names of the question about a task, the one that the protocol gives it first (calls.md §3.1). */
+/** The names of the question about a task. The protocol's own is the first (calls.md §3.1). */
 const NAMES = ['get_task_status', 'tasks/get', 'tasks_get', 'get_task'] as const;
 
-/** The agent transport's own question, the same in all of its versions. */
+/** The agent transport's own question, which is the same in all versions. */
 const BY_AGENT: Query = ({ taskId }) => ({ operation: 'tasks/get', arguments: { id: taskId } });
 
 /**
  * The questions that a seller may understand, in the order in which they are asked.
- * @param listed the names of its operations; undefined: they are not known.
+ * @param listed the names of its operations; undefined: unknown.
  */
 function queriesFor(
   transport: Transport,
@@ -72,24 +74,27 @@ function queriesFor(
   return (skills.length > 0 ? skills : NAMES.map(byTool)).map((query) => query(task));
 }
 
-/** What questions are asked with. */
+/** The parts with which questions are asked. */
 export interface QuestionContext {
   readonly call: CallSeller;
-  /** One a seller, for all questions. */
+  /** The sessions for all questions, one for each seller. */
   readonly sessions: CallSessions;
-  /** By agent URL. */
+  /** The transport of a seller, by agent URL. */
   readonly transport: (agentUrl: string) => Transport;
   readonly query: ((task: PolledTask) => TaskQuery | undefined) | undefined;
-  /** Asks the seller what it declares, where that is due. Never rejects. */
+  /** Asks the seller for its capabilities if that is due. It never rejects. */
   readonly learn?: (agentUrl: string, ref: string | undefined, stopping: AbortSignal) => Promise<void>;
-  /** What sellers list; absent: read here. */
+  /** The lists of sellers' operations; absent: they are read here. */
   readonly lists?: Lists;
 }
 
-/** Sellers whose lists of operations are kept. */
+/** The largest number of sellers whose lists are kept. */
 const MAX_LISTS = 10_000;
 
-/** What sellers list, read once each, and again once a seller says that it does not have what it was asked by. */
+/**
+ * The lists of sellers' operations. Each is read once, and again after the seller says that it does not have an
+ * operation.
+ */
 export interface Lists {
   readonly of: (
     task: Pick<PolledTask, 'sender' | 'ref'>,
@@ -98,7 +103,7 @@ export interface Lists {
   readonly forget: (sender: string) => void;
 }
 
-/** Lists that are held in this process. */
+/** The lists that this process holds. */
 export function listsOf({ call, sessions }: Pick<QuestionContext, 'call' | 'sessions'>): Lists {
   const kept = new Map<string, { readonly names: readonly string[] | undefined }>();
   return {
@@ -110,7 +115,7 @@ export function listsOf({ call, sessions }: Pick<QuestionContext, 'call' | 'sess
         putBounded(kept, sender, { names }, MAX_LISTS);
         return names;
       } catch (error) {
-        // A seller that lists nothing is asked by the names that are known; one that is away is asked for its list again.
+        // A seller without a list is asked by the known names. One that cannot be reached is asked for its list again.
         if (failureOf(error).kind === 'no-operation')
           putBounded(kept, sender, { names: undefined }, MAX_LISTS);
         return undefined;
@@ -120,13 +125,13 @@ export function listsOf({ call, sessions }: Pick<QuestionContext, 'call' | 'sess
   };
 }
 
-/** Asks by the first operation that the seller has; once more where it says `completed` and gives no result. */
+/** Asks by the first operation that the seller has. It asks once more if the answer is `completed` without a result. */
 export function questioner(
   context: QuestionContext,
 ): (task: PolledTask, signal: AbortSignal) => Promise<TaskSeen> {
   const { call, sessions, transport, query } = context;
   const lists = context.lists ?? listsOf(context);
-  /** By the how many-th operation sellers are asked that do not have the first. */
+  /** The number of the operation by which a seller is asked, if it does not have the first. */
   const known = new Map<string, number>();
 
   const askBy = async (of: TaskQuery, task: PolledTask, signal: AbortSignal) => {
@@ -147,7 +152,7 @@ export function questioner(
       } catch (error) {
         const { kind } = failureOf(error);
         if (mayGoOn(kind, of) && at + 1 < queries.length) continue;
-        // It may have the first one by now.
+        // The seller may have the first one by now.
         known.delete(sender);
         if (kind === 'no-operation') lists.forget(sender);
         throw error;
@@ -166,11 +171,14 @@ export function questioner(
   };
 }
 
-/** Whether the next question may be answered: the transport's own does not know tasks that began inside a call. */
+/** True if the next question may be answered: the transport's own does not know tasks that began inside a call. */
 const mayGoOn = (kind: PollFailure['kind'], { arguments: { id } }: TaskQuery): boolean =>
   kind === 'no-operation' || (kind === 'unknown' && id !== undefined);
 
-/** @throws ConfigError for what is no question: the client would fail of it in words of its own. */
+/**
+ * The owner's question.
+ * @throws ConfigError for a value that is none: the client would fail with a less clear error.
+ */
 function ownQuery(given: unknown): TaskQuery | undefined {
   if (given === undefined || given === null) return undefined;
   const { operation, arguments: args } = given as Partial<TaskQuery>;

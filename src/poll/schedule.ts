@@ -1,3 +1,6 @@
+// The steps of a poll over the rows of its seller, each atomic (calls.md §3.3). The poller calls them. A process that
+// polls holds a lease. Its row is due again when the lease ends. That time names the poll, so a poll whose lease has
+// ended changes nothing. The polls of all processes are counted in the seller's row.
 import type { TaskStatus } from '../events/event.ts';
 import type { JsonObject } from '../registrations/answer-json.ts';
 import { seenOf, storedIn } from '../registrations/operation.ts';
@@ -20,49 +23,44 @@ import { isInLine, outOfLine, standInLine, withoutFirst } from './line.ts';
 import { storedId } from '../stages/ids.ts';
 import type { RegistrationRow } from '../stores/store.ts';
 
-/*
- * The steps of a poll over the rows of its seller, each atomic. Who polls has a lease: the row is due again when it is over, and
- * the time that it is then due names the poll, so that one whose lease is over changes nothing. Polls of one seller are counted
- * in the seller's row, by all processes.
- */
-
-/** How often, and for how long, tasks are polled. Ms. */
+/** The intervals and limits of polls. Ms. */
 export interface Pace {
   readonly fastMs: number;
   readonly slowMs: number;
   readonly giveUpMs: number;
-  /** A seller that was heard of so lately sends its webhooks. */
+  /** The time since the last webhook within which a seller counts as sending them. */
   readonly silentMs: number;
-  /** How long a poll may take before another process makes it. */
+  /** The lease of a poll: after it another process makes the poll. */
   readonly leaseMs: number;
-  /** Polls of one seller at once, of all processes. */
+  /** The largest number of polls of one seller, of all processes. */
   readonly perSeller: number;
-  /** In [0, 1). */
+  /** A random number in [0, 1). */
   readonly random: () => number;
 }
 
-/** A row that this process may poll, as long as it is due then. */
+/** A row that this process may poll, as long as it is due at that time. */
 export interface Held {
   readonly sender: string;
   readonly id: string;
   readonly dueAt: number | null;
 }
 
-/** A task that is asked about, and which of its statuses was applied last, by whichever channel. */
+/** A task that is asked about, and its latest applied status, from whichever channel. */
 export interface Polled extends Watch {
   readonly told: { readonly status: string; readonly at: number } | undefined;
 }
 
 /**
- * `poll`: to be asked about now. `ended`: it has ended, nobody asks any more. `later`: not now. `lost`: another process has it.
+ * The outcome of beginning a poll. `poll`: ask now. `ended`: the task has ended, and nobody asks any more. `later`: not
+ * now. `lost`: another process has it.
  */
 export type Begun =
   | { readonly kind: 'poll'; readonly watch: Polled; readonly held: Held }
   | { readonly kind: 'ended' | 'later' | 'lost' };
 
-/** What came of a poll. */
+/** The outcome of a poll. */
 export type PollEnd =
-  /** The seller has answered; `isEnd`: it is over, and no channel has to tell it again. */
+  /** The seller has answered. `isEnd`: the task is over, and no channel has to tell it again. */
   | {
       readonly kind: 'answered';
       readonly isEnd: boolean;
@@ -71,29 +69,32 @@ export type PollEnd =
       readonly isChange: boolean;
       readonly hintMs: number | undefined;
     }
-  /** `isBusy`: the seller asks for a pause, and none of its tasks is polled before that is over; without `pauseMs` for `fastMs`. */
+  /**
+   * The poll failed. `isBusy`: the seller asks for a pause, in which none of its tasks is polled. Without `pauseMs` it
+   * lasts `fastMs`.
+   */
   | {
       readonly kind: 'failed';
       readonly isBusy?: boolean;
       readonly pauseMs?: number | undefined;
       readonly isUnknown?: boolean;
     }
-  /** The seller can say no more of it: it is unresolved, unless another channel has told its end. */
+  /** The seller can say no more: the task is unresolved, unless another channel has told its end. */
   | { readonly kind: 'unresolved' }
-  /** Not asked to its end: another process may do it at once. */
+  /** The question did not end: another process may ask at once. */
   | { readonly kind: 'stopped' };
 
-/** So much of the last poll is in `SellerRow.tookMs`. */
+/** The share of the latest poll in `SellerRow.tookMs`. */
 const NEWEST_SHARE = 0.3;
 /** The longest time between two polls of a task that fails. Ms. */
 const LONGEST_BACKOFF_MS = 1_800_000;
-/** Of a time between two polls: so much more or less, at random. */
+/** The share by which a time between two polls is lengthened or shortened at random. */
 const JITTER = 0.1;
 
 const spread = (ms: number, { random }: Pace): number =>
   Math.max(1, Math.round(ms * (1 - JITTER + 2 * JITTER * random())));
 
-/** Slowly where webhooks are promised and come. */
+/** The interval of a task: slow if webhooks were registered and the seller sends them. */
 function intervalMs({ hasWebhooks }: Watch, { heardAt }: SellerRow, now: number, pace: Pace): number {
   const isHeard = heardAt !== undefined && now - heardAt < pace.silentMs;
   return hasWebhooks && isHeard ? pace.slowMs : pace.fastMs;
@@ -131,7 +132,7 @@ const later = ({ rows }: SellerStep, of: Held, watch: Watch, at: number): Begun 
   return { kind: 'later' };
 };
 
-/** What a task has come to, unless it is to be asked about now. */
+/** The outcome for a task that is not to be asked about now; undefined if it is. */
 function unlessLater(
   step: SellerStep,
   row: RegistrationRow,
@@ -146,13 +147,13 @@ function unlessLater(
   }
   const watch = outOfLine(watchIn(row));
   const everyMs = spread(intervalMs(watch, seller, now, pace), pace);
-  // Nobody has to tell it again, unless what is newer is applied before it.
+  // Nobody has to tell its end again, unless something newer is applied before it.
   if (end === 'safe') return later(step, row, watch, now + everyMs);
   if (watch.isScheduled || watch.since + everyMs <= now) return undefined;
   return later(step, row, { ...watch, isScheduled: true }, watch.since + everyMs);
 }
 
-/** The poll has a place of its seller. */
+/** Begins the poll, which has a place of its seller. */
 function started({ rows, now }: SellerStep, { sender, id }: Held, watch: Watch, pace: Pace): Begun {
   const held = { sender, id, dueAt: Math.ceil(now + pace.leaseMs) };
   const is = outOfLine(watch);
@@ -162,10 +163,10 @@ function started({ rows, now }: SellerStep, { sender, id }: Held, watch: Watch, 
   return { kind: 'poll', watch: { ...is, told: rows.lastTold(id) }, held };
 }
 
-/** Tasks that one step takes out of a line: each is read by itself. */
+/** The largest number of tasks that one step takes out of a line: each is read by itself. */
 const MOST_PASSED = 32;
 
-/** Takes those out of the line of a seller that is not full, until one is to be polled. @returns its poll. */
+/** Takes tasks out of the line of a seller that has free places, until one is to be polled. @returns its poll. */
 function firstInLine(step: SellerStep, sender: string, pace: Pace): Begun | undefined {
   const { rows, now } = step;
   for (let left = MOST_PASSED; left > 0; left -= 1) {
@@ -175,21 +176,24 @@ function firstInLine(step: SellerStep, sender: string, pace: Pace): Begun | unde
     const row = rows.get('watch', line.first);
     const watch = row && watchIn(row);
     saveSellerRow(rows, sender, { ...seller, line: withoutFirst(line, watch) });
-    // It ended, or was told to wait for something else.
+    // It has ended, or now waits for something else.
     if (!watch || row.dueAt === null || !isInLine(seller, watch)) continue;
     if (rows.taskEnd(row.id) === undefined) return started(step, row, watch, pace);
-    // Its end has been told: it is looked at by itself.
+    // Its end has been told, so it is looked at by itself.
     later(step, row, outOfLine(watch), now);
   }
   return undefined;
 }
 
-/** `unresolved`: nobody polls the task any more, and it has not ended. `lost`: the poll was not this process's any more. */
+/**
+ * The standing of a task after a poll. `unresolved`: it has not ended and is no longer polled. `lost`: the poll was no
+ * longer this process's.
+ */
 export type PollKept = 'kept' | 'unresolved' | 'lost';
 
 /**
- * The call of a polled task is over, and another task goes on in its place: the operation is that one's, and the poll is over too.
- * @returns whether it is so: the operation may be another task's by now, the poll another process's, and `giveUpMs` over.
+ * Ends the poll of a task whose call is over, and gives its operation to the task that has replaced it.
+ * @returns false if the operation has another task by now, the poll is another process's, or `giveUpMs` is over.
  */
 export function moveTask(
   { rows: store, hashes, retentionMs }: WatchedTasks,
@@ -204,15 +208,15 @@ export function moveTask(
   });
 }
 
-/** What came of the end of a poll, and the poll that has begun in its place. */
+/** The outcome of the end of a poll, and the poll that has begun in its place. */
 export interface PlaceFreed {
   readonly kept: PollKept;
   readonly next: Begun | undefined;
 }
 
 /**
- * Ends a poll, and gives a task up that was asked about in vain for `giveUpMs`.
- * `goesOn`: whether this process polls the task that waits for the place; else any process may.
+ * Ends a poll, and gives up a task that has not ended for `giveUpMs`. `goesOn`: true if this process polls the task
+ * that waits for the place; else any process may.
  */
 export function endPoll(
   { rows: store, hashes, retentionMs }: WatchedTasks,
@@ -224,14 +228,14 @@ export function endPoll(
     const step = { rows, now, hashes, retentionMs };
     const seller = sellerRowIn(rows);
     const row = rows.get('watch', held.id);
-    // A seller that was forgotten meanwhile has none any more.
+    // A seller that was forgotten meanwhile has no polls.
     if (seller.polls) saveSellerRow(rows, held.sender, afterPoll(seller, held, end, { now, pace }));
     const kept = row?.dueAt === held.dueAt ? ended(step, row, end, { seller, pace }) : 'lost';
     return { kept, next: nextPoll(step, held, pace, goesOn) };
   });
 }
 
-/** The place goes to the first in line. */
+/** Gives the place to the first in line. */
 function nextPoll(step: SellerStep, { sender }: Held, pace: Pace, goesOn: boolean): Begun | undefined {
   const { rows, now } = step;
   const seller = sellerRowIn(rows);
@@ -273,7 +277,7 @@ function isGivenUp(
   return kind === 'unresolved' || (kind !== 'stopped' && now - begunAt >= giveUpMs);
 }
 
-/** `context` of the call: a webhook repeats it, the answer to a question need not. */
+/** The `context` of the call. A webhook repeats it, but the answer to a question need not. */
 export function contextOf(
   { rows: store, hashes }: WatchedTasks,
   { operationId }: Watch,
@@ -285,7 +289,7 @@ export function contextOf(
   });
 }
 
-/** What is known of a seller once a poll of it has ended. */
+/** The state of a seller after a poll. */
 function afterPoll(
   seller: SellerRow,
   held: Held,
@@ -296,7 +300,7 @@ function afterPoll(
   const tookMs = tookBy(seller, now - ((held.dueAt ?? now) - pace.leaseMs));
   const pausedUntil =
     end.kind === 'failed' && end.isBusy
-      ? // The longer one of what it asks for now and what it asked for before.
+      ? // The longer pause counts: the one it asks for now, or the one before.
         Math.max(seller.pausedUntil ?? 0, Math.ceil(now + (end.pauseMs ?? pace.fastMs)))
       : undefined;
   return { ...seller, polls, tookMs, ...(pausedUntil !== undefined && { pausedUntil }) };
@@ -305,14 +309,17 @@ function afterPoll(
 const tookBy = ({ tookMs }: SellerRow, lastMs: number): number =>
   Math.max(1, Math.round(tookMs === undefined ? lastMs : tookMs + NEWEST_SHARE * (lastMs - tookMs)));
 
-/** Twice the time after each failure: told from an answer without news, which comes after the time itself. */
+/**
+ * The wait after failures, doubled with each. It is longer than after an answer without news, which is asked again
+ * after the interval itself.
+ */
 const backoffMs = (everyMs: number, failures: number): number =>
   Math.max(everyMs, Math.min(everyMs * 2 ** Math.min(failures, 20), LONGEST_BACKOFF_MS));
 
 interface Timing {
   readonly now: number;
   readonly pace: Pace;
-  /** Ms between two polls that are answered. */
+  /** The time between two polls that are answered, ms. */
   readonly everyMs: number;
 }
 
@@ -323,7 +330,7 @@ function next(
   end: PollEnd,
   { now, pace, everyMs }: Timing,
 ): RegistrationRow {
-  // Jitter never undercuts what a seller asks for.
+  // Jitter never makes a wait shorter than the seller asks for.
   const dueIn = (ms: number, atLeastMs = 0): { readonly dueAt: number } => ({
     dueAt: Math.ceil(now + Math.max(spread(ms, pace), atLeastMs)),
   });

@@ -1,3 +1,6 @@
+// Answers a query of the account in pages: what is due, what came, and what is missing (owed.md §5).
+// `reconciler.account` and `proto-webhooks owed` call it. stream-account.ts describes one media buy, tasks-account.ts
+// the operations.
 import { wholeNumber } from '../config/validate.ts';
 import type { Hashes } from '../crypto/engine.ts';
 import { ConfigError } from '../shared/errors.ts';
@@ -8,11 +11,6 @@ import { type NamedStream, readStreams } from './read-streams.ts';
 import { isNews, isWhole, type StreamAccount, streamAccountOf } from './stream-account.ts';
 import { type TaskCounts, tasksOf } from './tasks-account.ts';
 
-/*
- * The account: the query, and the pages that answer it (owed.md §5). What stands of one media buy, stream-account.ts says; what of the
- * operations, tasks-account.ts.
- */
-
 /** Selects a page of the account: a seller, a media buy, a time. Passed to `reconciler.account`. */
 export interface AccountQuery {
   /** The agent URL of one seller. Absent: all. */
@@ -20,8 +18,8 @@ export interface AccountQuery {
   /** One media buy. Requires `agentUrl`. */
   readonly mediaBuyId?: string | undefined;
   /**
-   * Only what is newer than this time, Unix ms: media buys of which something is newer, their missing and held windows
-   * that end after it, and tasks that were registered or ended after it. Absent: all.
+   * A time, Unix ms. The page then has the media buys with news after it. Of these it lists missing and held windows
+   * that end after it. It also has the tasks that were registered or ended after it. Absent: all.
    */
   readonly since?: number | undefined;
   /** The `next` of the page before. */
@@ -55,7 +53,7 @@ export interface AccountSource {
   readonly tolerance: Tolerance;
 }
 
-/** @throws ConfigError (rejects) for a query that cannot be. */
+/** A page of the account. @throws ConfigError (rejects) for a query that cannot be answered. */
 export async function accountOf(source: AccountSource, query: AccountQuery): Promise<Account> {
   const { agentUrl, mediaBuyId, since, after } = query;
   const page = await streamsOf(source, query);
@@ -72,14 +70,14 @@ export async function accountOf(source: AccountSource, query: AccountQuery): Pro
 /** A page of the account, without its tasks. */
 export type StreamPage = Pick<Account, 'streams' | 'unchanged' | 'asOf' | 'next'>;
 
-/** @throws ConfigError (rejects) for a query that cannot be. */
+/** A page of media buys. @throws ConfigError (rejects) for a query that cannot be answered. */
 export async function streamsOf(source: AccountSource, query: AccountQuery): Promise<StreamPage> {
   const { agentUrl, since } = query;
   const { rows, tolerance } = source;
-  // Any time may be asked for.
+  // `since` may be any time, also one before 1970.
   if (since !== undefined) wholeNumber('account: since', since, 0, -Number.MAX_SAFE_INTEGER);
   const pageOf = pageBy(source, query);
-  // Read before the streams are: what comes due meanwhile may not have come by then.
+  // The time is read before the streams: a window that becomes due in between may not have arrived yet.
   const asOf = await rows.run(agentUrl ?? '', (_rows, now) => now);
   const page = await pageOf();
   const streams: StreamAccount[] = [];
@@ -98,13 +96,16 @@ export async function streamsOf(source: AccountSource, query: AccountQuery): Pro
   };
 }
 
-/** The streams that are asked for. */
+/** A page of the requested streams. */
 interface NamePage {
   readonly rows: readonly NamedStream[];
   readonly next?: string;
 }
 
-/** @throws ConfigError for a query that cannot be, before anything is read. */
+/**
+ * The function that reads the page.
+ * @throws ConfigError for a query that cannot be answered, before anything is read.
+ */
 function pageBy(
   { rows, hashes }: AccountSource,
   { agentUrl, mediaBuyId, limit, after }: AccountQuery,

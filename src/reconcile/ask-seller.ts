@@ -1,3 +1,5 @@
+// Asks a seller about a media buy or for its missing windows, and writes the answer into the stream (owed.md §1.2, §4).
+// The loop of streams calls it; the comparison of totals takes `after` from it.
 import { MAX_TEXT, printableText } from '../codec/printable.ts';
 import type { PollFailure } from '../poll/failure.ts';
 import type { JsonObject } from '../registrations/answer-json.ts';
@@ -17,16 +19,15 @@ import { type Answered, askSeller, pauseOf } from './question.ts';
 import { withSchedule } from './schedule-option.ts';
 import { NO_NEWS, snappedBuy, tellImpairments } from './tell-states.ts';
 
-/*
- * The two questions of a reconciler, and what their answers make of a stream (owed.md §1.2, §4).
- */
-
-/** Questions about a buy that fail, one after the other, until what is known of it has to do. */
+/** The number of failed questions about a buy after which the known facts have to do. */
 export const MOST_ASKS = 3;
-/** The first wait after such a question, doubled with each. Ms. */
+/** Half of the wait after the first failed question. Each further failure doubles the wait, up to a day. Ms. */
 const ASK_AGAIN_MS = 60_000;
 
-/** So many questions may have failed when an answer that is older than the last one is believed: some eight hours. */
+/**
+ * The number of failed questions after which an answer is believed although it is older than the last one: some eight
+ * hours.
+ */
 const MOST_OLDER = 8;
 
 /** The next step for a stream: one call at most. */
@@ -36,7 +37,7 @@ export type Todo =
   | { readonly kind: 'pull'; readonly stream: BuyStream; readonly place: Place; readonly call: PullCall }
   | { readonly kind: 'totals'; readonly stream: BuyStream; readonly place: Place; readonly now: number };
 
-/** Writes what a call came to, where the stream is still this process's, and gives its place back. */
+/** Writes the outcome of a call, if the stream is still this process's, and frees its place. */
 export function after(
   { rows: store }: ReconcilerContext,
   held: Held,
@@ -49,13 +50,13 @@ export function after(
     const row = heldRow(rows, 'stream', held);
     if (!row) return;
     const known = buyStreamIn(row);
-    // It is looked at again at once: what it needs next may be something else by now.
+    // The stream is due again at once, because its next need may be another one by now.
     if (!isRegistered(known)) return;
     rows.save(streamRow(row, change(known, now, rows), 'open', { dueAt: Math.ceil(now) }));
   });
 }
 
-/** Asks what a buy is, and what impairs it. */
+/** Asks about the state of a buy and its impairments. */
 export async function ask(
   context: ReconcilerContext,
   held: Held,
@@ -105,7 +106,7 @@ const reasonOf = (answered: Answered, isThere: boolean): string => {
   return isThere ? 'the answer is older than the last one' : 'the answer does not have the media buy';
 };
 
-/** The stream behind a question that told nothing. */
+/** The stream after a question that told nothing. */
 function askedInVain({ unverifiable: _before, ...is }: BuyStream, error: string, now: number): BuyStream {
   const asks = (is.asks ?? 0) + 1;
   const isUnknown = asks >= MOST_ASKS && is.terms.length === 0 && hasReports(is);
@@ -117,7 +118,7 @@ function askedInVain({ unverifiable: _before, ...is }: BuyStream, error: string,
   };
 }
 
-/** The owner's function may fail: then what is known stays. */
+/** The facts that the owner's function returns. If it fails, the known ones stay. */
 async function scheduleOf(context: ReconcilerContext, { sender }: Held, stream: BuyStream): Promise<unknown> {
   const { mediaBuyId, products, ref } = stream;
   try {
@@ -147,7 +148,7 @@ function scheduled(
 export const misconfigured = ({ parts }: ReconcilerContext, sender: string, message: string): void =>
   parts.raiseAlarm({ code: 'misconfigured', sender, message });
 
-/** Asks for missing windows, and hands what comes to the handlers. */
+/** Asks for missing windows, and hands those that come to the handlers. */
 export async function pull(
   context: ReconcilerContext,
   held: Held,
@@ -168,7 +169,7 @@ export async function pull(
   await after(context, held, place, answered as { failure?: PollFailure }, (known, now) => {
     news = undefined;
     const runs = without([run], got);
-    // What is missing still, though it was got, is not asked for again at once: that would never end.
+    // A window that is still missing although it came is not asked for again at once: that would never end.
     const once = missedAgain(
       known,
       { frequency, runs: got, error: 'it was pulled before', isForGood: false },
@@ -186,10 +187,10 @@ export async function pull(
   tell(context, held, stream, { ...of, code: 'report_unrecoverable', runs: news?.lost ?? [] });
 }
 
-/** The windows of an answer that became events, or had come by then. */
+/** The windows of an answer that became events, now or earlier. */
 interface HandedOn {
   readonly got: Runs;
-  /** Why one was refused. */
+  /** The reason for which one was refused. */
   readonly refused?: string;
 }
 
@@ -212,11 +213,11 @@ async function handedOn(
   return is;
 }
 
-/** Codes of sellers that cannot be asked so. */
+/** Codes of sellers that cannot answer such a question. */
 const NO_GRANULARITY = 'UNSUPPORTED_GRANULARITY';
 export const NO_RANGES: ReadonlySet<string> = new Set(['DATE_RANGE_NOT_SUPPORTED', 'UNSUPPORTED_FEATURE']);
 
-/** The stream without what its seller cannot be asked; undefined where the failure is another. */
+/** The stream without the form of question that its seller cannot answer; undefined for any other failure. */
 function unsupported(
   stream: BuyStream,
   { frequency, isWindowed }: PullCall,
@@ -264,7 +265,7 @@ function tell(
   });
 }
 
-/** As text. */
+/** The period of windows as text. */
 function periodOf(
   stream: BuyStream,
   frequency: Frequency,

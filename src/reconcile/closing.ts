@@ -1,34 +1,32 @@
+// Decides if a stream is closed, and the part of it that is kept (owed.md §7). Pure. The loop of streams calls it at
+// each look.
 import type { BuyStream } from '../registrations/streams.ts';
 import { isTerminalBuy } from '../windows/ends.ts';
 import { finalDueAt, hasEnded, isReporting, type Owing, type Tolerance } from './evaluate.ts';
 
-/*
- * When a stream is closed, and what is kept of it (owed.md §7). Pure.
- */
-
 /**
  * The reason for which a stream is open (owed.md §7.2).
  *
- * - `media-buy`: it goes on, or its seller is asked what it has become.
+ * - `media-buy`: it runs, or its seller is asked about its state.
  * - `window`: a report is missing, or will be due.
  * - `event`: a report is about to be handled, or DEAD.
- * - `state`: an impairment is not told as ended.
+ * - `state`: handlers were not told the end of an impairment.
  * - `final`: the `final` report may still come.
  * - `totals`: they are not compared yet.
  */
 export type OpenFor = 'media-buy' | 'window' | 'event' | 'state' | 'final' | 'totals';
 
-/** The instant at which a stream is looked at, and what the reconciler has. */
+/** The time of a look, and the facts about the reconciler. */
 export interface Look {
   /** On the store's clock, Unix ms. */
   readonly now: number;
-  /** The owner has a function for the totals. */
+  /** True if the owner has a function for the totals. */
   readonly hasOurs: boolean;
-  /** The seller is to be asked what the media buy is. */
+  /** True if the seller is to be asked about the media buy. */
   readonly isAsked: boolean;
 }
 
-/** @returns undefined for a stream that is closed. */
+/** The reason for which a stream is open. @returns undefined for a stream that can be closed. */
 export function openFor(stream: BuyStream, owed: Owing, look: Look): OpenFor | undefined {
   if (look.isAsked || !hasEnded(stream, look.now)) return 'media-buy';
   if (owed.isMoreDue || owed.windows.some(({ missing }) => missing.length > 0)) return 'window';
@@ -40,16 +38,16 @@ export function openFor(stream: BuyStream, owed: Owing, look: Look): OpenFor | u
 
 const isWaiting = ({ isPending, claimedUntil }: Owing): boolean => isPending || claimedUntil < Infinity;
 
-/** The totals are compared, or given up. */
+/** True if the totals are compared, or given up. */
 const isCompared = ({ totals }: BuyStream): boolean => totals !== undefined && totals.nextAt === undefined;
 
-/** An impairment has to be told as ended: nothing is impaired at a media buy that is terminal. */
+/** True if the end of an impairment is still to be told: nothing impairs a terminal media buy. */
 const isImpaired = ({ status, states = [] }: BuyStream): boolean =>
   isTerminalBuy(status) && states.some((one) => !one.isEnded);
 
 /**
- * The stream as it is found at a look: of one that goes on, after it was closed, nothing is over; and a `final` report that is not there
- * by its time is absent (owed.md §7.3).
+ * The stream at a look. If it goes on after it was closed, its end and totals are forgotten. A `final` report that has
+ * not come in time is absent (owed.md §7.3).
  */
 export function withEnd(
   stream: BuyStream,
@@ -63,7 +61,10 @@ export function withEnd(
   return isAbsent ? { ...stream, final: 'absent' } : stream;
 }
 
-/** What is kept of a stream when it is closed: nothing that grows. It stays closed since it was closed first. */
+/**
+ * The part of a stream that is kept when it is closed: no list that grows. `closedAt` stays the time of its first
+ * closing.
+ */
 export function closed(stream: BuyStream, now: number): BuyStream & { readonly closedAt: number } {
   const { later: _later, late: _late, states: _states, closedAt = now, ...kept } = stream;
   return { ...kept, claims: [], unplaced: [], missed: [], closedAt };

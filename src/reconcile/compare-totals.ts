@@ -1,3 +1,5 @@
+// Compares the totals of a media buy with its seller's, at its end or when its owner asks (owed.md §8). The loop of
+// streams and `reconciler.compare` call it.
 import type { PollFailure } from '../poll/failure.ts';
 import { MAX_TEXT, printableText } from '../codec/printable.ts';
 import { PrintableError } from '../codec/printable-value.ts';
@@ -19,10 +21,6 @@ import type { Held, ReconcilerContext } from './context.ts';
 import { askSeller, pauseOf } from './question.ts';
 import { differences, givenTotals, theirTotals, totalsArguments, triedAgain } from './totals.ts';
 
-/*
- * Compares the totals of a media buy, at its end and when its owner asks for it (owed.md §8).
- */
-
 /** Thrown by `reconciler.compare` if totals cannot be compared now. `cause` has the seller's error, if there is one. */
 export class CompareError extends PrintableError {
   override readonly name = 'CompareError';
@@ -30,19 +28,22 @@ export class CompareError extends PrintableError {
   readonly code = 'compare_failed';
 }
 
-/** Both sides, or why one is not known. */
+/** The totals of both sides, or the reason why one is unknown. */
 interface Asked {
   readonly ours?: BuyTotals | undefined;
-  /** undefined also where nothing is booked, and nobody was asked. */
+  /** Also undefined if nothing is booked, because then the seller was not asked. */
   readonly theirs?: BuyTotals | undefined;
   readonly error?: string;
   readonly cause?: unknown;
   readonly failure?: PollFailure;
-  /** The seller can be asked without dates alone. */
+  /** True if the seller can only be asked without dates. */
   readonly hasNoRanges?: true;
 }
 
-/** The owner's totals. They have half of a question's time: with the question that is less than the lease of a stream. */
+/**
+ * The owner's totals. The function has half of a question's time: with the question itself that is less than the lease
+ * of a stream.
+ */
 async function askOwner(
   context: ReconcilerContext,
   sender: string,
@@ -100,7 +101,7 @@ export async function compareAtEnd(
   stopping: AbortSignal,
 ): Promise<void> {
   const own = await askOwner(context, held.sender, stream, stopping);
-  // Where nothing is booked nothing is compared.
+  // If nothing is booked, nothing is compared.
   const asked = own.ours
     ? { ...own, ...(await askForTotals(context, held.sender, stream, now, stopping)) }
     : own;
@@ -149,7 +150,7 @@ export interface CompareQuery {
 
 /**
  * Compares the totals of a media buy now.
- * @throws CompareError where it is not known, or its seller or its owner has no totals of it.
+ * @throws CompareError if it is unknown, or its seller or its owner has no totals for it.
  */
 export async function compareNow(
   context: ReconcilerContext,
@@ -171,7 +172,7 @@ export async function compareNow(
     const is = asked.error === undefined ? compared(context, asked, at) : undefined;
     const row = rows.get('stream', id);
     const known = row && buyStreamIn(row);
-    // One that is not closed yet is compared once more when it is.
+    // A stream that is still open is compared once more when it closes.
     if (is && row && known?.closedAt !== undefined)
       rows.save({ ...row, value: streamText({ ...known, totals: { compared: is } } as BuyStream) });
     return is;
@@ -184,7 +185,7 @@ export async function compareNow(
   return result;
 }
 
-/** Waits for a place of the seller, for as long as a question may take. */
+/** Waits for a place of the seller, at most for as long as a question may take. */
 async function placed(
   context: ReconcilerContext,
   { sender, id }: Pick<Held, 'sender' | 'id'>,

@@ -1,3 +1,4 @@
+// Defines the parts that a reconciler works with, and a row that this process holds.
 import type { CallSessions } from '../calls/sessions.ts';
 import type { ReceiverContext } from '../receiver/context.ts';
 import type { ObserveReport } from '../receiver/observe-report.ts';
@@ -19,32 +20,32 @@ export interface ReconcilerContext {
   readonly call: CallSeller;
   readonly sessions: CallSessions;
   readonly schedule: (buy: ScheduledBuy) => unknown;
-  /** Absent: the owner has no function `ours`, and no totals are compared. */
+  /** Absent: the owner gave no function `ours`, so no totals are compared. */
   readonly totals?: {
     readonly ours: (buy: BookedBuy) => unknown;
     readonly tolerance: TotalsMargins;
   };
-  /** A closed stream is kept for so long. Ms. */
+  /** The time for which a closed stream is kept. Ms. */
   readonly keepMs: number;
   readonly tolerance: Tolerance;
   readonly callMs: number;
-  /** Between two snapshots of a media buy. Ms. */
+  /** The time between two snapshots of a media buy. Ms. */
   readonly snapshotMs: number;
   /** The time for which a stream is held while it is looked at: longer than a call takes. Ms. */
   readonly leaseMs: number;
   readonly perSeller: number;
-  /** Streams that are looked at at once, in this process. */
+  /** The largest number of streams that this process looks at at once. */
   readonly concurrency: number;
-  /** The longest wait between two looks: another process may have made a stream meanwhile. Ms. */
+  /** The longest wait between two looks, because another process may have made a stream meanwhile. Ms. */
   readonly lookMs: number;
-  /** Resolves early where the signal aborts. */
+  /** Resolves early if the signal aborts. */
   readonly sleep: (ms: number, signal: AbortSignal) => Promise<void>;
 }
 
-/** A row as it was taken: it is this process's until `dueAt`. */
+/** A row that was taken: it belongs to this process until `dueAt`. */
 export type Held = Pick<RegistrationRow, 'sender' | 'id' | 'dueAt'>;
 
-/** The row that was taken; undefined where it is another process's by now, or gone. */
+/** The row that was taken; undefined if it is another process's by now, or gone. */
 export function heldRow(
   rows: RegistrationRows,
   kind: RegistrationRow['kind'],

@@ -1,3 +1,4 @@
+// Types of `reconciler.discover` as users see them: the query, and what runs at a seller.
 import type { Adoption } from '../registrations/adopt.ts';
 import type { Seller } from '../registrations/seller.ts';
 

@@ -1,3 +1,5 @@
+// Asks a seller for running media buys and tasks that are unknown here (owed.md §10). It adopts nothing.
+// `reconciler.discover` loads it when it is first called.
 import { onlyKnown } from '../config/validate.ts';
 import type { Hashes } from '../crypto/engine.ts';
 import type { Transport } from '../events/event.ts';
@@ -33,10 +35,6 @@ import {
   textOf,
 } from './seller-lists.ts';
 
-/*
- * What runs at a seller and is not known here (owed.md §10). It is asked of the seller, and nothing is adopted.
- */
-
 /** The parts that `discover` works with. */
 export interface DiscoverContext extends ReconcilerContext {
   readonly hashes: Hashes;
@@ -53,15 +51,15 @@ const QUERY: Readonly<Record<keyof DiscoverQuery, true>> = {
   signal: true,
 };
 
-/** Statuses of media buys that are not terminal, and of tasks that have not ended. */
+/** The statuses of media buys that are not terminal, and of tasks that have not ended. */
 const BUYS = ['pending_creatives', 'pending_start', 'active', 'paused'];
 const TASKS = ['submitted', 'working', 'input-required'];
-/** Deliveries of a media buy that are asked for: the newest few show where it sends. */
+/** The number of deliveries of a media buy that are asked for: the newest few show where it sends. */
 const ACTIVITY = 10;
-/** Names of the list of tasks, the one that the protocol gives it first. */
+/** The names of the operation that lists tasks. The protocol's own is the first. */
 const TASK_LISTS = ['list_tasks', 'tasks/list', 'tasks_list'] as const;
 
-/** Who is asked, with what, until when. */
+/** The facts for the questions of one call. */
 interface Asking {
   readonly sender: string;
   readonly ref: string | undefined;
@@ -70,7 +68,10 @@ interface Asking {
   readonly signal: AbortSignal;
 }
 
-/** @throws RegistrationError (rejects) for a query that cannot be; what the seller answers if nothing came at all. */
+/**
+ * Reads the lists of a seller.
+ * @throws RegistrationError (rejects) for a query that cannot be answered; the seller's error if nothing came at all.
+ */
 export async function discovered(context: DiscoverContext, query: DiscoverQuery): Promise<Discovery> {
   const asking = requireDiscover(query);
   const from = placesIn(query.after);
@@ -87,10 +88,10 @@ export async function discovered(context: DiscoverContext, query: DiscoverQuery)
   };
 }
 
-/** A list that was read to its end before. */
+/** A list that an earlier call has read to its end. */
 const ENDED: ListRead<never> = { found: [], errors: [], pages: 0 };
 
-/** @throws the first error where no question was answered. */
+/** Requires one answer. @throws the first error if no question was answered. */
 function requireSome(lists: readonly ListRead<unknown>[]): void {
   const [failed] = lists.filter(({ thrown }) => thrown !== undefined);
   if (failed && lists.every(({ pages }) => pages === 0)) throw failed.thrown;
@@ -99,7 +100,7 @@ function requireSome(lists: readonly ListRead<unknown>[]): void {
 const isUnlisted = ({ pages, errors }: ListRead<unknown>): boolean =>
   pages === 0 && errors.some(({ code }) => code === NO_LIST);
 
-/** @throws RegistrationError */
+/** Checks the query. @throws RegistrationError */
 function requireDiscover(query: DiscoverQuery): Asking {
   checked(() => onlyKnown('discover', query, QUERY));
   requireSeller(query, 'signature', true);
@@ -170,7 +171,7 @@ const OF_ANY_ACCOUNT: DiscoveryError = {
   message: 'The seller lists tasks without account alone: they may be of another account of yours.',
 };
 
-/** By which names the list is asked for. */
+/** The names by which the list of tasks is asked for. */
 async function namesOf(
   { call, callMs, sessions, transport }: DiscoverContext,
   { sender, ref, signal }: Asking,
@@ -187,7 +188,7 @@ async function namesOf(
       ),
     );
   } catch {
-    // It is asked by each name in turn.
+    // Without a list of operations each name is tried in turn.
   }
   if (listed) return TASK_LISTS.filter((name) => listed.includes(name)).slice(0, 1);
   return transport(sender) === 'agent' ? [] : TASK_LISTS;
@@ -195,7 +196,7 @@ async function namesOf(
 
 type AskWith = (args: JsonObject) => Promise<unknown>;
 
-/** Asks by the first name that the seller has. */
+/** Asks by the first name that the seller knows. */
 function inTurn(names: readonly string[], by: (name: string, args: JsonObject) => Promise<unknown>): AskWith {
   let at = 0;
   return async (args) => {
@@ -209,7 +210,7 @@ function inTurn(names: readonly string[], by: (name: string, args: JsonObject) =
   };
 }
 
-/** Asks with what not every edition has; a seller that refuses it is asked without it from then on. */
+/** Asks with arguments that not every edition has. If a seller refuses them, it is asked without them from then on. */
 function leniently(by: AskWith, more: JsonObject) {
   const hasMore = Object.keys(more).length > 0;
   let isRefused = false;
@@ -235,7 +236,7 @@ const ARGUMENT_CODES: ReadonlySet<string> = new Set([
   'FIELD_NOT_PERMITTED',
 ]);
 
-/** How servers and their SDKs say, without a code of the protocol, that an argument is not one. */
+/** Words with which servers and their SDKs refuse an argument, if they use no code of the protocol. */
 const ARGUMENT_TEXT =
   /-32602|\b(?:argument|parameter|param|propert(?:y|ies)|field|input|keyword|schema|validation)s?\b/i;
 
@@ -244,7 +245,7 @@ function isAboutArguments(error: unknown): boolean {
   return failureOf(error).kind === 'failed' && ARGUMENT_TEXT.test(messageOf(error));
 }
 
-/** One question, in a place of the seller's (owed.md §4.4). */
+/** Asks one question, in a place of the seller's (owed.md §4.4). */
 async function ask(
   context: DiscoverContext,
   { sender, ref, signal }: Asking,
@@ -262,7 +263,7 @@ async function ask(
   return answered.data;
 }
 
-/** Entries of a page that are looked up in one step. */
+/** The largest number of entries that are looked up in one step. */
 const MOST_IN_STEP = 500;
 
 function unknownBy<T>(

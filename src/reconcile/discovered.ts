@@ -1,3 +1,5 @@
+// Reads the media buys or tasks on a page of a seller's answer (owed.md §10.2, §10.3). Pure; a page is hostile input.
+// Discovery calls it for each page.
 import { isJsonObject, type JsonObject, present, textMember } from '../codec/members.ts';
 import { MAX_TEXT, MAX_URL_BYTES } from '../codec/printable.ts';
 import { isTerminal, taskStatus } from '../events/status.ts';
@@ -7,30 +9,29 @@ import { isTaskType } from '../registrations/answer-json.ts';
 import type { DiscoveredMediaBuy, DiscoveredTask } from './discover-types.ts';
 import { isTerminalBuy } from '../windows/ends.ts';
 
-/*
- * What a page of a seller's answer has: media buys, or tasks, and where it goes on (owed.md §10.2, §10.3). Pure; a page is hostile input.
- */
-
-/** Entries of a page that are looked at. */
+/** The largest number of entries of a page that are read. */
 const MOST_ROWS = 10_000;
-/** Of a status. */
+/** The longest text of a status, characters. */
 const MAX_STATUS = 128;
-/** Deliveries of a media buy that are looked at. */
+/** The largest number of deliveries of a media buy that are read. */
 const MOST_ACTIVITY = 200;
 
 /** The entries of a page. */
 export interface Entries<T> {
   readonly found: readonly T[];
-  /** Entries that cannot be adopted, for they have no id, or a wrong one. */
+  /** The number of entries that cannot be adopted, because they have no id, or a wrong one. */
   readonly unfit: number;
-  /** Entries that were not looked at. */
+  /** The number of entries that were not read. */
   readonly left: number;
 }
 
-/** What an entry is; `unfit`: nothing that can be adopted; undefined: it has ended. */
+/** An entry that was read. `unfit`: it cannot be adopted. Undefined: it has ended. */
 type Read<T> = T | 'unfit' | undefined;
 
-/** The page's list of that name, else its only one: sellers name it after what it has. */
+/**
+ * The list of that name on a page. If there is none, a single list of another name counts, because sellers differ in
+ * names.
+ */
 function listIn(data: unknown, name: string): readonly unknown[] | undefined {
   if (!isJsonObject(data)) return undefined;
   const own = present(data, name);
@@ -67,9 +68,9 @@ const isoIn = (row: JsonObject, name: string): string | undefined => {
 };
 
 /**
- * The media buys of a page; undefined where it has no list of them.
- * @param host of the owner's URLs.
- * @param adoption what each is adopted with.
+ * The media buys of a page; undefined if it has no list of them.
+ * @param host the host of the owner's URLs.
+ * @param adoption the members with which each is adopted.
  */
 export function mediaBuysIn(
   data: unknown,
@@ -94,7 +95,7 @@ export function mediaBuysIn(
   });
 }
 
-/** Whether the seller has sent to a host; undefined where it shows no URL to which it has. */
+/** True if the seller has sent to a host; undefined if it shows no URL. */
 function hasHost(row: JsonObject, host: string): boolean | undefined {
   const activity = present(row, 'webhook_activity');
   const hosts = (Array.isArray(activity) ? activity.slice(0, MOST_ACTIVITY) : []).flatMap(
@@ -103,14 +104,14 @@ function hasHost(row: JsonObject, host: string): boolean | undefined {
   return hosts.length === 0 ? undefined : hosts.includes(host);
 }
 
-/** The host and port of a URL; undefined for what is none. */
+/** The host and port of a URL; undefined for a text that is none. */
 function hostOf(url: unknown): string | undefined {
   if (typeof url !== 'string' || url.length > MAX_URL_BYTES || !URL.canParse(url)) return undefined;
   const { protocol, host } = new URL(url);
   return protocol === 'https:' || protocol === 'http:' ? host : undefined;
 }
 
-/** The tasks of a page that have not ended; undefined where it has no list of them. */
+/** The tasks of a page that have not ended; undefined if it has no list of them. */
 export function tasksIn(data: unknown, adoption: Adoption): Entries<DiscoveredTask> | undefined {
   return entriesIn(data, 'tasks', (row): Read<DiscoveredTask> => {
     const [taskId, taskType] = [idIn(row, 'task_id'), textMember(row, 'task_type')];

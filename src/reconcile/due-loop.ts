@@ -1,22 +1,22 @@
+// Looks at rows of one kind when they are due, a bounded number at once. The loops of streams and of snapshots are made
+// of it.
 import { messageOf } from '../shared/errors.ts';
 import { createThinning } from '../shared/logging.ts';
 import type { RegistrationRow } from '../stores/store.ts';
 import type { ReconcilerContext } from './context.ts';
-
-/* Looks at rows of a kind when they are due, so many at once. */
 
 /** The shortest wait between two looks. Ms. */
 export const LEAST_MS = 100;
 
 interface Looked {
   readonly kind: RegistrationRow['kind'];
-  /** Looks at one row. @param called is to be called where the row is due again at once. */
+  /** Looks at one row. @param called a function to call if the row is due again at once. */
   readonly look: (row: RegistrationRow, stopping: AbortSignal, called: () => void) => Promise<void>;
-  /** What is logged where that, or the search for rows, fails. */
+  /** The log message for a look, or a search for rows, that fails. */
   readonly failed: string;
 }
 
-/** Looks at rows that are due, in this process, until the signal aborts; resolves when the running looks have ended. */
+/** Makes the loop of one process. It runs until the signal aborts, and resolves when the running looks have ended. */
 export function dueLoop(
   context: ReconcilerContext,
   { kind, look: lookAt, failed }: Looked,
@@ -25,7 +25,7 @@ export function dueLoop(
   const running = new Set<Promise<void>>();
   const thinning = createThinning();
   let idle = new AbortController();
-  // After a call the row is due at once: it may need another one.
+  // After a call the row is due at once, because it may need another one.
   const called = (): void => idle.abort();
   const begin = (row: RegistrationRow, stopping: AbortSignal): void => {
     const run = lookAt(row, stopping, called)

@@ -1,3 +1,5 @@
+// Computes the windows that a media buy owes at an instant, and the standing of each (owed.md §1.4, §1.5, §3.5). Pure.
+// The loop of streams, the account and the metrics call it.
 import type { BuyStream } from '../registrations/streams.ts';
 import { DAY_MS, type Frequency, HOUR_MS, windowAt, windowPeriod } from '../windows/calendar.ts';
 import { common, type Run, type Runs, union, unpackRuns, without } from '../windows/runs.ts';
@@ -5,18 +7,14 @@ import { isTerminalBuy } from '../windows/ends.ts';
 import { type Claim, clockIn, frequenciesIn, hadIn, hasReports, type Place } from '../windows/stream.ts';
 import { owedRuns } from '../windows/terms.ts';
 
-/*
- * What a media buy owes at an instant, and how each of it stands (owed.md §1.4, §1.5, §3.5). Pure.
- */
-
-/** The progress of an event, as `RegistrationRows.eventState` gives it. */
+/** The progress of an event, as `RegistrationRows.eventState` returns it. */
 export type EventState = 'done' | 'dead' | 'safe' | 'unsafe' | undefined;
 
-/** The delays that reports may have. */
+/** The delays that are allowed for reports. */
 export interface Tolerance {
-  /** Behind what the product declares. Ms. */
+  /** The grace after the delay that the product declares. Ms. */
   readonly graceMs: number;
-  /** The delay if no product declares any. Ms. */
+  /** The delay if no product declares one. Ms. */
   readonly delayMs: number;
 }
 
@@ -26,34 +24,34 @@ export const TOLERANCE: Tolerance = { delayMs: 4 * HOUR_MS, graceMs: 300_000 };
 /** The windows of one frequency. */
 export interface OwedWindows {
   readonly frequency: Frequency;
-  /** They are due: they have ended so long ago that they should be here. */
+  /** The windows that are due: they ended so long ago that they should have arrived. */
   readonly due: Runs;
-  /** Of these: not had, not claimed, not given up. */
+  /** The due windows that have neither arrived nor a claim, and are not given up. */
   readonly missing: Runs;
-  /** Of these: not to be got. */
+  /** The windows that can never be fetched. */
   readonly lost: Runs;
 }
 
 /** The windows that a stream owes. */
 export interface Owing {
   readonly windows: readonly OwedWindows[];
-  /** Claims of DEAD events. */
+  /** The claims of DEAD events. */
   readonly held: readonly Claim[];
-  /** Keys of events that are to be made safe: their windows are due. */
+  /** The keys of events that are to be made safe, because their windows are due. */
   readonly unsafe: readonly string[];
-  /** Some event that is safe has a window that is due. */
+  /** True if a window that is due has an event that is safe or unsafe. */
   readonly isPending: boolean;
-  /** When the first of the windows is due whose events are not done; Infinity: none will be. Unix ms. */
+  /** The time at which the first window becomes due whose event is not done; Infinity: none will. Unix ms. */
   readonly claimedUntil: number;
-  /** Claims whose events are gone. */
+  /** The claims whose events are gone. */
   readonly gone: readonly Claim[];
-  /** Some window that is owed is not due yet. */
+  /** True if a window that is owed is not due yet. */
   readonly isMoreDue: boolean;
-  /** When the next window is due; Infinity: none will be. Unix ms. */
+  /** The time at which the next window is due; Infinity: none will be. Unix ms. */
   readonly nextAt: number;
 }
 
-/** A report may be later than it should by an interval and so long at most, if the seller says so. Ms. */
+/** The longest delay that a seller may announce for a report, beyond one interval. Ms. */
 const MOST_LATER_MS = 7 * DAY_MS;
 
 export function owing(
@@ -109,11 +107,11 @@ const runsOf = (claims: readonly Claim[], frequency: Frequency): Runs =>
 
 interface Instant {
   readonly now: number;
-  /** Windows that ended by then are due now, if nobody says anything else. */
+  /** Windows that ended by then are due now, unless the seller has announced a delay. */
   readonly until: number;
 }
 
-/** Windows that the seller said it would report later, for as long as it may (owed.md §1.5). */
+/** The windows for which the seller has announced a later report, within the longest delay (owed.md §1.5). */
 function expectedLater(
   stream: BuyStream,
   frequency: Frequency,
@@ -121,7 +119,7 @@ function expectedLater(
   graceMs: number,
 ): Runs {
   const clock = clockIn(stream);
-  // One interval, and seven days: what was due longer ago is not waited for.
+  // One interval and seven days: a window that was due earlier is not waited for.
   const oldest = windowAt(frequency, clock, until - MOST_LATER_MS) - 1;
   const runs = putOffs(stream, now, graceMs).flatMap((one): readonly Run[] => {
     if ('after' in one) return [[windowAt(frequency, clock, one.after), Infinity]];
@@ -130,7 +128,7 @@ function expectedLater(
   return common(union([], runs), [[oldest, Infinity]]);
 }
 
-/** What the seller said of later reports, as far as that time has not come. */
+/** The seller's announcements of later reports whose time has not come. */
 const putOffs = (
   { later, late = [] }: BuyStream,
   now: number,
@@ -138,7 +136,7 @@ const putOffs = (
 ): readonly (NonNullable<BuyStream['later']> | NonNullable<BuyStream['late']>[number])[] =>
   [...(later ? [later] : []), ...late].filter(({ until }) => until + graceMs > now);
 
-/** When the next window comes due, or what is expected later. */
+/** The time at which the next window becomes due, or a delayed report is expected. */
 function nextDue(stream: BuyStream, { now, until }: Instant, graceMs: number): number {
   const clock = clockIn(stream);
   const times = putOffs(stream, now, graceMs).map((one) => one.until + graceMs);
@@ -147,7 +145,7 @@ function nextDue(stream: BuyStream, { now, until }: Instant, graceMs: number): n
     const present = windowAt(frequency, clock, until);
     const [next] = without(owed, [[-Infinity, present]]);
     if (next) times.push(windowPeriod(frequency, clock, next[0]).end + now - until);
-    // What is put off longest is missing at last.
+    // However often a report is put off, its window is missing at the limit.
     const [off] = common(
       common(owed, [[-Infinity, present]]),
       expectedLater(stream, frequency, { now, until }, graceMs),
@@ -163,21 +161,21 @@ export function isOver({ terms }: BuyStream, now: number): boolean {
   return last !== undefined && (last.frequency === null || (last.spans.at(-1)?.end ?? -Infinity) <= now);
 }
 
-/** After the end of its flight a buy is asked about for so long, where its seller does not say that it has ended. Ms. */
+/** The time for which a buy is asked about after its flight, if its seller does not say that it has ended. Ms. */
 const MOST_IDLE_MS = 30 * DAY_MS;
 
-/** Nobody knows when it will: it has no end yet. Ms. */
+/** The same time for a buy that has no end yet. Ms. */
 const MOST_UNBEGUN_MS = 400 * DAY_MS;
 
-/** Whether a buy owes nothing more as far as is known, and may go on: it is paused, or its flight may be made longer. */
+/** True if a buy owes nothing more as far as is known, but may go on: it is paused, or its flight may be extended. */
 export function isIdle(stream: BuyStream, now: number): boolean {
   const ends = stream.terms.flatMap(({ spans }) => spans.map(({ end }) => end));
-  // A buy that has stood still since it is known may begin at any time.
+  // A buy that has not run since it became known may begin at any time.
   const until = ends.length > 0 ? Math.max(...ends) + MOST_IDLE_MS : stream.since + MOST_UNBEGUN_MS;
   return isOver(stream, now) && !isTerminalBuy(stream.status) && now < until;
 }
 
-/** Whether a buy owes nothing more for good: its seller says so, or has not said anything else for long (owed.md §7.2). */
+/** True if a buy owes nothing more for good: its seller says so, or has said nothing else for long (owed.md §7.2). */
 export function hasEnded(stream: BuyStream, now: number): boolean {
   const { terms, status, since } = stream;
   // Nothing was ever heard of it, and there is no report to wait for.
@@ -187,10 +185,10 @@ export function hasEnded(stream: BuyStream, now: number): boolean {
   return isOver(stream, now) && !isIdle(stream, now);
 }
 
-/** Whether a media buy is still asked for reports: then it has a `final` one. */
+/** True if reports are still asked for: then the media buy has a `final` one. */
 export const isReporting = ({ terms }: BuyStream): boolean => (terms.at(-1)?.frequency ?? null) !== null;
 
-/** When a media buy ended, by its flight or its seller's word: the first of them. Unix ms. */
+/** The time at which a media buy ended, by its flight or its seller's word, whichever is earlier. Unix ms. */
 export function endAtOf({ terms, endedAt, since }: BuyStream): number {
   const ends = [terms.at(-1)?.spans.at(-1)?.end, endedAt].flatMap((end) => end ?? []);
   const all = terms.flatMap(({ spans }) => spans.map(({ end }) => end));
@@ -198,8 +196,8 @@ export function endAtOf({ terms, endedAt, since }: BuyStream): number {
 }
 
 /**
- * When a `final` report is missing that has not come (owed.md §7.3): with the report of the window in which the media buy ended, and
- * not before a report would be late that was sent when it did. Unix ms.
+ * The time from which an absent `final` report counts as missing (owed.md §7.3). It is due with the report of the
+ * window in which the media buy ended. If the end was learned later, the delay counts from then. Unix ms.
  */
 export function finalDueAt(stream: BuyStream, tolerance: Tolerance): number {
   const { terms, endedAt = -Infinity } = stream;
@@ -210,7 +208,7 @@ export function finalDueAt(stream: BuyStream, tolerance: Tolerance): number {
   return Math.max(missingAt(stream, place, tolerance), endedAt + lateMs(stream, tolerance));
 }
 
-/** Behind the end of a window, until its report is missing. */
+/** The time from the end of a window until its report is missing. Ms. */
 const lateMs = ({ delayMs }: BuyStream, tolerance: Tolerance): number =>
   (delayMs ?? tolerance.delayMs) + tolerance.graceMs;
 

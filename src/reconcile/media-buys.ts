@@ -1,3 +1,5 @@
+// Reads a media buy in an answer of `get_media_buys`, and derives the terms of its reports (owed.md §1.2, §1.3).
+// Questions about buys and snapshots call it.
 import { isJsonObject, type JsonObject, present, textMember } from '../codec/members.ts';
 import {
   activePackages,
@@ -14,28 +16,24 @@ import { isTerminalBuy } from '../windows/ends.ts';
 import { type Terms, withTerms } from '../windows/terms.ts';
 import { clockIn, frequenciesIn, hadIn, hasReports, placedAnew } from '../windows/stream.ts';
 
-/*
- * What `get_media_buys` says of a media buy, and what that makes of its terms (owed.md §1.2, §1.3).
- */
-
 /** A media buy as its seller describes it. */
 export interface MediaBuyFacts {
   readonly status: string;
-  /** Changes whenever the buy does; undefined where the seller says neither. */
+  /** A text that changes whenever the buy does; undefined if the seller gives none. */
   readonly revision?: string;
-  /** `revision`, where it is a number: it counts changes. */
+  /** The seller's `revision`, if it is a number: it counts changes. */
   readonly changes?: number;
-  /** When it changed last, Unix ms. */
+  /** The time of its last change, Unix ms. */
   readonly updatedAt?: number;
-  /** When it was canceled, Unix ms. */
+  /** The time of its cancellation, Unix ms. */
   readonly canceledAt?: number;
-  /** The instant that the seller says the answer is of, Unix ms. */
+  /** The instant that the seller gives for the answer, Unix ms. */
   readonly asOf?: number;
   readonly flight: Parameters<typeof spansOf>[0];
   readonly products: readonly string[];
 }
 
-/** The media buys of an answer that are asked for, and say their status. */
+/** The requested media buys of an answer that have a status. */
 export function mediaBuyRows(data: unknown, ids: ReadonlySet<string>): ReadonlyMap<string, JsonObject> {
   const found = new Map<string, JsonObject>();
   for (const row of listedRows(data)) {
@@ -46,7 +44,7 @@ export function mediaBuyRows(data: unknown, ids: ReadonlySet<string>): ReadonlyM
   return found;
 }
 
-/** @param row of a media buy, with a status. */
+/** The facts in a row. @param row of a media buy, with a status. */
 export function factsIn(row: JsonObject): MediaBuyFacts {
   const { status, revision: says } = standingIn(row);
   const cancellation = present(row, 'cancellation');
@@ -68,7 +66,7 @@ export function factsIn(row: JsonObject): MediaBuyFacts {
 
 const MAX_REVISION = 128;
 
-/** By what a change of a media buy is seen. */
+/** The members by which a change of a media buy shows. */
 export function standingIn(row: JsonObject): Pick<MediaBuyFacts, 'status' | 'revision'> {
   const revision = present(row, 'revision');
   const said = [textMember(row, 'updated_at'), revision === undefined ? undefined : JSON.stringify(revision)];
@@ -77,14 +75,17 @@ export function standingIn(row: JsonObject): Pick<MediaBuyFacts, 'status' | 'rev
   return { status, ...(says && { revision: says.slice(0, MAX_REVISION) }) };
 }
 
-/** Of a buy, and the length of each: they are handed to the owner's function alone. */
+/** The largest number of products of a buy, and the longest id. They are only handed to the owner's function. */
 const MOST_PRODUCTS = 100;
 const MAX_PRODUCT_ID = 255;
 
 const isAnother = ({ askedAt, revision }: BuyStream, facts: MediaBuyFacts): boolean =>
   askedAt === undefined || facts.revision === undefined || facts.revision !== revision;
 
-/** Whether an answer is older than the last one, as far as both say: a seller's machines may be behind each other (owed.md §1.3). */
+/**
+ * True if an answer is older than the last one, as far as both tell. Machines of one seller may lag behind each other
+ * (owed.md §1.3).
+ */
 export function isOlder(stream: BuyStream, facts: MediaBuyFacts): boolean {
   if (!isAnother(stream, facts)) return false;
   const { changes, updatedAt, asOf } = facts;
@@ -96,7 +97,7 @@ export function isOlder(stream: BuyStream, facts: MediaBuyFacts): boolean {
   return behind.some((by) => by < 0) && behind.every((by) => by <= 0);
 }
 
-/** The stream by what its seller says of the buy now. @param askedAt when it was asked, on the store's clock. */
+/** The stream after an answer about its buy. @param askedAt the time of the question, on the store's clock. */
 export function withFacts(before: BuyStream, facts: MediaBuyFacts, askedAt: number): BuyStream {
   const { endedAt = changedAt(facts, before, askedAt), ...stream } = withoutWord(before);
   const isFirst = stream.askedAt === undefined;
@@ -137,11 +138,14 @@ function termsBy(
     : withTerms(begun, { from, frequency, spans: spansNow(facts, spans) });
 }
 
-/** What a seller settles at once was so from the start: a call may leave the start open, and the end. An update of ours may not. */
+/**
+ * True if a change counts from the start of the buy. A call may leave start and end open, and the seller settles them
+ * at once. An update of ours does not count so.
+ */
 const isSettled = ({ terms, since }: BuyStream, changed: number): boolean =>
   terms.length === 0 || (terms.length === 1 && changed <= since);
 
-/** A buy that has come to its end by itself owes what it owed. */
+/** True if the buy has come to its end by itself: it owes what it owed. */
 const isOff = ({ status }: MediaBuyFacts, terms: readonly Terms[], from: number): boolean =>
   status === 'completed' && (terms.at(-1)?.spans.at(-1)?.end ?? -Infinity) <= from;
 
@@ -151,8 +155,9 @@ const spansNow = ({ status }: MediaBuyFacts, spans: readonly Period[]): readonly
 const isStopped = (status: string): boolean => isTerminalBuy(status) || status === 'paused';
 
 /**
- * When the buy became what it is: a seller's word, as far as it can be. The last answer said what held at its time; one that did not
- * know yet that the buy goes on was of a time before that. An end is not taken for earlier so: that would take windows away.
+ * The time of the latest change of a buy: the seller's, within what is possible. The last answer was true at its time.
+ * If it did not know yet that the buy goes on, it was true of an earlier time. An end is not moved earlier so, because
+ * that would remove windows.
  */
 function changedAt(facts: MediaBuyFacts, stream: BuyStream, askedAt: number): number {
   const { status, canceledAt, updatedAt } = facts;
@@ -163,8 +168,8 @@ function changedAt(facts: MediaBuyFacts, stream: BuyStream, askedAt: number): nu
 }
 
 /**
- * The stream by what was said of its end, where its seller cannot be asked about it (owed.md §7.1). What has come of later windows
- * says that they were owed.
+ * The stream with the reported end of its buy, used if its seller cannot be asked (owed.md §7.1). If reports of later
+ * windows have arrived, those windows were owed.
  */
 export function withWord(stream: BuyStream, now: number): BuyStream {
   const { endSaid, revision: _other, ...known } = stream;
@@ -179,7 +184,7 @@ export function withWord(stream: BuyStream, now: number): BuyStream {
   return { ...known, terms, status, endedAt: from, endSaid };
 }
 
-/** What counted where nobody could be asked does so no more: the seller has answered. */
+/** The stream without a reported end, which counts no longer once the seller has answered. */
 function withoutWord(stream: BuyStream): BuyStream {
   const { endSaid, ...is } = stream;
   if (!endSaid || !isTerminalBuy(stream.status)) return is;
@@ -187,7 +192,7 @@ function withoutWord(stream: BuyStream): BuyStream {
   return { ...known, terms: stream.terms.filter(({ from, spans }) => from !== endedAt || spans.length > 0) };
 }
 
-/** The end of the last window that is had. Unix ms. */
+/** The end of the latest window that has arrived. Unix ms. */
 function hadUntil(stream: BuyStream): number {
   const clock = clockIn(stream);
   const ends = frequenciesIn(stream).flatMap((frequency) => {

@@ -1,10 +1,8 @@
+// Says when missing windows are asked for again, and when they are given up (owed.md §4.4, §4.5). Pure. The loop of
+// streams and its questions call it.
 import type { BuyStream, Missed } from '../registrations/streams.ts';
 import { DAY_MS, type Frequency, HOUR_MS } from '../windows/calendar.ts';
 import { common, packRuns, type Runs, union, unpackRuns, without } from '../windows/runs.ts';
-
-/*
- * Windows that were asked for in vain: when they are asked for again, and when they are given up (owed.md §4.4, §4.5). Pure.
- */
 
 /** The first wait, doubled with each try up to a day. Ms. */
 const FIRST_WAIT_MS: Readonly<Record<Frequency, number>> = {
@@ -12,12 +10,12 @@ const FIRST_WAIT_MS: Readonly<Record<Frequency, number>> = {
   daily: HOUR_MS,
   monthly: 6 * HOUR_MS,
 };
-/** What was asked for in vain for so long is unrecoverable. Ms. */
+/** The time after which a window that does not come is unrecoverable. Ms. */
 const GIVE_UP_MS = 7 * DAY_MS;
 
 const runOf = ({ first, end }: Missed): Runs => [[first, end]];
 
-/** Of missing windows those that may be asked for now. */
+/** The missing windows that may be asked for now. */
 export function askable(stream: BuyStream, frequency: Frequency, missing: Runs, now: number): Runs {
   const waiting = stream.missed
     .filter((one) => one.frequency === frequency && one.nextAt > now)
@@ -25,29 +23,29 @@ export function askable(stream: BuyStream, frequency: Frequency, missing: Runs, 
   return without(missing, waiting);
 }
 
-/** When the first of them is asked for again; Infinity: none waits. Unix ms. */
+/** The time of the next try; Infinity: none waits. Unix ms. */
 export const nextTry = ({ missed }: BuyStream): number => Math.min(...missed.map(({ nextAt }) => nextAt));
 
-/** What has come meanwhile is missed no more. @param missing by frequency. */
+/** The missed windows without those that have come meanwhile. @param missing returns the missing ones by frequency. */
 export function stillMissed(stream: BuyStream, missing: (frequency: Frequency) => Runs): readonly Missed[] {
   return stream.missed.flatMap((one) =>
     common(runOf(one), missing(one.frequency)).map(([first, end]) => ({ ...one, first, end })),
   );
 }
 
-/** What trying in vain has made of a stream. */
+/** The outcome of a try without success. */
 export interface AfterTry {
   readonly stream: BuyStream;
-  /** Windows that were missed for the first time. */
+  /** The windows that were missed for the first time. */
   readonly fresh: Runs;
   /** Windows that are given up. */
   readonly lost: Runs;
 }
 
 /**
- * Windows were asked for, and did not come. A call asks for running windows together, of which some may have been asked for longer
- * than others: each goes by its own tries.
- * @param isForGood asking again is of no use.
+ * Notes windows that were asked for and did not come. A call asks for neighbouring windows together, some of which may
+ * have been tried more often: each counts its own tries.
+ * @param isForGood true if there is no use in asking again.
  */
 export function missedAgain(
   stream: BuyStream,
@@ -87,16 +85,16 @@ export function missedAgain(
 const partsOf = (one: Missed, runs: Runs): readonly Missed[] =>
   runs.map(([first, end]) => ({ ...one, first, end }));
 
-/** After so many tries. */
+/** The wait after that many tries. Ms. */
 const waitMs = (frequency: Frequency, tries: number): number =>
   Math.min(FIRST_WAIT_MS[frequency] * 2 ** Math.min(tries - 1, 10), DAY_MS);
 
-/** From so many tries on windows wait for hours: one that waits some longer is not missed for it. */
+/** The number of tries from which windows wait for hours: then a somewhat longer wait makes no window missing. */
 const MANY_TRIES = 5;
 
 /**
- * Neighbours that were asked for alike are one: a seller that is away for long must not fill the stream. One that waits joins none that
- * is to be asked for now: it would be asked for again at once, and so for ever.
+ * Joins neighbours that were asked for alike, so that a seller that is down for long does not fill the stream. A window
+ * that waits joins none that may be asked for now: it would be asked for at once, again and again.
  */
 function joined(missed: readonly Missed[], now: number): readonly Missed[] {
   const all: Missed[] = [];

@@ -1,3 +1,5 @@
+// Builds the question for missing windows, and reads the windows in its answer (owed.md §4.2, §4.3). Pure. The loop of
+// streams and the totals call it.
 import { isJsonObject, type JsonObject, present, textMember } from '../codec/members.ts';
 import type { JsonObject as Arguments } from '../registrations/answer-json.ts';
 import { accountArgument } from '../registrations/operation-rows.ts';
@@ -18,24 +20,20 @@ import { WITHOUT_DATA } from '../stages/reported-windows.ts';
 import type { Run } from '../windows/runs.ts';
 import { clockIn, saysEnd } from '../windows/stream.ts';
 
-/*
- * How missing windows are asked for, and what an answer gives of them (owed.md §4.2, §4.3). Pure.
- */
-
 /** One call of `get_media_buy_delivery`. */
 export interface PullCall {
   readonly frequency: Frequency;
   /** The windows that it asks for. */
   readonly run: Run;
   readonly arguments: Arguments;
-  /** Each window stands in the answer by itself. */
+  /** True if the answer has each window by itself. */
   readonly isWindowed: boolean;
 }
 
-/** Windows of one call: a week of hours, a month of days, a year of months. */
+/** The most windows of one call: a week of hours, a month of days, a year of months. */
 const MOST_WINDOWS: Readonly<Record<Frequency, number>> = { hourly: 168, daily: 31, monthly: 12 };
 
-/** Why a frequency cannot be pulled at all; undefined: it can. */
+/** The reason why a frequency cannot be pulled at all; undefined if it can. */
 export function unpullable(
   { hasRanges, granularities }: BuyStream,
   frequency: Frequency,
@@ -47,12 +45,12 @@ export function unpullable(
   return undefined;
 }
 
-/** The call for the first of some missing windows, and for as many behind it as it can give. */
+/** The call for the first missing windows of a run: as many as it can return. */
 export function pullCall(stream: BuyStream, frequency: Frequency, [first, end]: Run): PullCall {
   const { mediaBuyId, account, granularities } = stream;
   const isWindowed = granularities?.includes(frequency) === true;
   const most = isWindowed ? MOST_WINDOWS[frequency] : 1;
-  // Of what cannot be asked for all is told at once.
+  // Windows that cannot be asked for are reported all at once.
   const run: Run = [first, unpullable(stream, frequency) === undefined ? Math.min(end, first + most) : end];
   const clock = clockIn(stream);
   const start = windowPeriod(frequency, clock, first).start;
@@ -71,7 +69,7 @@ export function pullCall(stream: BuyStream, frequency: Frequency, [first, end]: 
   };
 }
 
-/** The calendar date of an instant: hours are asked for by days of UTC. */
+/** The calendar date of an instant. Hours are asked for by days of UTC. */
 export function dateOf(instant: number, frequency: Frequency, clock: Clock, later = 0): string {
   const day = windowAt('daily', frequency === 'hourly' ? UTC : clock, instant) + later;
   return new Date(day * DAY_MS).toISOString().slice(0, 10);
@@ -83,11 +81,11 @@ export interface PulledWindow {
   readonly report: DeliveryReport;
 }
 
-/** The windows of a call that its answer has. Those of another buy or period are none. */
+/** The windows in an answer that the call asked for. Those of another buy or period do not count. */
 export function pulledWindows(stream: BuyStream, call: PullCall, data: unknown): readonly PulledWindow[] {
   const { frequency, run } = call;
   const clock = clockIn(stream);
-  // An error of the answer may name the buy too.
+  // An error in the answer may name the buy as well.
   const isRow = (one: JsonObject): boolean =>
     call.isWindowed ? Array.isArray(present(one, 'windows')) : hasData(one);
   const row = rowsOf(data, stream.mediaBuyId).find(isRow);
@@ -105,12 +103,12 @@ export function pulledWindows(stream: BuyStream, call: PullCall, data: unknown):
   return found;
 }
 
-/** Rows of a breakdown that are looked at. */
+/** The largest number of rows of a breakdown that are read. */
 const MOST_ROWS = 10_000;
 
 const OF_BREAKDOWN = ['window_start', 'window_end'] as const;
 
-/** The windows of a breakdown that have data, by their starts: each is read once. */
+/** The windows of a breakdown that have data, by their starts, so that each is read once. */
 function windowsByStart(row: JsonObject): ReadonlyMap<number, readonly JsonObject[]> {
   const windows = present(row, 'windows');
   const byStart = new Map<number, JsonObject[]>();
@@ -125,8 +123,8 @@ function windowsByStart(row: JsonObject): ReadonlyMap<number, readonly JsonObjec
 }
 
 /**
- * The row itself, where the answer says that it is about that period: a seller that does not may have given the whole life of the
- * buy.
+ * The row itself, if the answer names the period. A seller that does not may have answered for the whole lifetime of
+ * the buy.
  */
 function wholeIn(data: JsonObject, row: JsonObject, periods: readonly Period[]): JsonObject | undefined {
   const said = present(data, 'reporting_period');
@@ -147,7 +145,7 @@ function isOfPeriod(of: JsonObject, [from, to]: readonly [string, string], { sta
   return begins === start && ends !== undefined && saysEnd(ends, end);
 }
 
-/** Members that a window has, and its row; what it has not stays absent. */
+/** The members of a window, and its row. A member that is absent stays absent. */
 const OF_WINDOW = ['totals', 'by_package', 'is_final', 'measurement_window', 'finalized_at'] as const;
 
 function reportOf(

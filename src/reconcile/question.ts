@@ -1,3 +1,5 @@
+// Asks a seller one question, and returns its failure as a value. All loops of the reconciler ask by it, and `compare`
+// and `discover` too.
 import { refusedBy } from '../calls/refused-answer.ts';
 import { isJsonObject, present, textMember } from '../codec/members.ts';
 import { MAX_TEXT } from '../codec/printable.ts';
@@ -9,16 +11,14 @@ import { isOfKind } from '../shared/errors.ts';
 import { limited, orAborted } from '../shared/time-limits.ts';
 import type { Held, ReconcilerContext } from './context.ts';
 
-/* One question to a seller. */
-
-/** A call of a seller, and what came of it. */
+/** The outcome of a call to a seller. */
 export type Answered = { readonly data: unknown } | Failed;
 
 export interface Failed {
   readonly failure: PollFailure;
-  /** The seller's own, whatever its recovery is. */
+  /** The seller's code, whatever its recovery is. */
   readonly code?: string;
-  /** As it was thrown or answered. */
+  /** The error as it was thrown or answered. */
   readonly cause?: unknown;
 }
 
@@ -28,7 +28,7 @@ const failed = (error: unknown): Failed => ({
   ...(isOfKind(error, SellerError) && { code: error.code }),
 });
 
-/** Asks a seller, within the time for that; what fails is a value. */
+/** Asks a seller within the time limit. A failure is a value. */
 export async function askSeller(
   { call, callMs, sessions }: ReconcilerContext,
   { sender }: Pick<Held, 'sender'>,
@@ -51,16 +51,16 @@ export async function askSeller(
   }
 }
 
-/** A seller that is busy, and does not say for how long, is left alone as by a poller. Ms. */
+/** The pause for a busy seller that names none. A poller waits as long. Ms. */
 const BUSY_MS = 30_000;
 
-/** For how long a seller is left alone behind a failure. Ms. */
+/** The pause of a seller after a failure; undefined: none. Ms. */
 export function pauseOf(failure: PollFailure): number | undefined {
   const pauseMs = 'pauseMs' in failure ? failure.pauseMs : undefined;
   return pauseMs ?? (failure.kind === 'busy' ? BUSY_MS : undefined);
 }
 
-/** The cursor behind which a list goes on; undefined: it ends here; null: it goes on, and nobody knows where. */
+/** The cursor of the next page. Undefined: the list ends here. Null: it goes on, but gives no usable cursor. */
 export function cursorIn(data: unknown): string | undefined | null {
   const pagination = isJsonObject(data) ? present(data, 'pagination') : undefined;
   if (!isJsonObject(pagination) || pagination['has_more'] !== true) return undefined;

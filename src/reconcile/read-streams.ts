@@ -1,27 +1,28 @@
+// Reads streams together with the states of the events that claim their windows, in few steps of the store (owed.md
+// §5.2). The account calls it.
 import { type BuyStream, buyStreamIn, isRegistered } from '../registrations/streams.ts';
 import type { RegistrationRow, RegistrationRows, StoreRegistrations } from '../stores/store.ts';
 import type { EventState } from './evaluate.ts';
 
-/*
- * Streams with what became of the events that claim their windows, in few steps of the store (owed.md §5.2).
- */
-
-/** A row of a stream as a page has it. One that is asked for by its name has no value yet. */
+/** The row of a stream on a page. A stream that is asked for by name has no value yet. */
 export type NamedStream = Pick<RegistrationRow, 'sender' | 'id'> & { readonly value?: string };
 
-/** A stream, and how far the events are that claim windows of it. */
+/** A stream, and the progress of the events that claim its windows. */
 export interface ReadStream {
   readonly agentUrl: string;
   readonly stream: BuyStream;
   readonly stateOf: (key: string) => EventState;
 }
 
-/** Streams of one seller that one step reads: it holds while nobody writes any of them. */
+/**
+ * The largest number of streams of one seller that one step reads. A step starts again if one of them is written
+ * meanwhile.
+ */
 const MOST_IN_STEP = 100;
 
 /**
- * The registered ones of some streams, in their order. A stream without claims is as its page has it; any other is read again, in
- * one step with its events.
+ * Reads the registered streams, in their order. A stream without claims is as its page has it. Any other is read again,
+ * in one step with its events.
  */
 export async function readStreams(
   store: StoreRegistrations,
@@ -43,7 +44,7 @@ function readAlone({ sender: agentUrl, value }: NamedStream): ReadStream | undef
   return stream?.claims.length === 0 ? { agentUrl, stream, stateOf: () => undefined } : undefined;
 }
 
-/** All events are named in one go, so that the step loads them at once. */
+/** Names all events at once, so that the step loads them together. */
 function readIn(rows: RegistrationRows, name: NamedStream | undefined): ReadStream | undefined {
   const row = name && rows.get('stream', name.id);
   if (!row) return undefined;
@@ -57,7 +58,7 @@ interface Step {
   readonly places: number[];
 }
 
-/** One seller's, so many at once; they come seller by seller. */
+/** Groups streams by seller, at most `MOST_IN_STEP` in a group. They come seller by seller. */
 function groupsOf(of: readonly { readonly sender: string; readonly at: number }[]): readonly Step[] {
   const steps: Step[] = [];
   for (const { sender, at } of of) {

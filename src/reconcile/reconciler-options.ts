@@ -1,3 +1,5 @@
+// Checks the options of `createReconciler`, makes its parts, and offers its methods. The entry calls it with the
+// runtime's clock, tests with their own.
 import { boundedCall } from '../calls/bounded-call.ts';
 import { createSessions } from '../calls/sessions.ts';
 import { onlyKnown, text, wholeNumber } from '../config/validate.ts';
@@ -50,8 +52,8 @@ export interface ReconcilerOptions {
    */
   readonly perSeller?: number | undefined;
   /**
-   * The time between two questions about the impairments of a media buy, and between two calls of a reader of
-   * `snapshot`, ms, at least 60 000. A question is about up to 100 media buys. Default: 900 000.
+   * The time between two questions about the impairments of a media buy, ms, at least 60 000. It is also the time
+   * between two calls of a reader of `snapshot`. A question is about up to 100 media buys. Default: 900 000.
    */
   readonly snapshotMs?: number | undefined;
   /** The largest number of media buys that this process looks at concurrently. Default: 16. */
@@ -102,8 +104,8 @@ export interface Reconciler {
    */
   readonly compare: (query: CompareQuery) => Promise<ComparedTotals>;
   /**
-   * Asks a seller, for an account, which media buys and tasks run, and returns those that the store does not know, in
-   * any state: for `registrations.adopt`, e.g. after a lost store. It adopts nothing, and works without `start`.
+   * Asks a seller which media buys and tasks of an account run, and returns those that the store does not know, in any
+   * state. Pass them to `registrations.adopt`, e.g. after a lost store. It adopts nothing, and works without `start`.
    *
    * A call reads up to 100 pages of each list, and `next` continues. If a later page fails, what came is returned with
    * the error in `errors`. If nothing came, it rejects with the seller's error, e.g. SellerError or SellerBusyError.
@@ -129,10 +131,10 @@ const KNOWN: Readonly<Record<keyof ReconcilerOptions, true>> = {
 
 const COMPARED: Readonly<Record<keyof CompareQuery, true>> = { agentUrl: true, mediaBuyId: true };
 
-/** A hundred years. Ms. */
+/** The largest `keepMs`: a hundred years. Ms. */
 const MOST_KEEP_MS = 36_525 * DAY_MS;
 
-/** @throws ConfigError */
+/** The part of the context for totals. @throws ConfigError */
 function totalsOption({ ours, tolerance }: ReconcilerOptions): Pick<ReconcilerContext, 'totals'> {
   const given = givenTolerance(tolerance);
   if (ours === undefined) return {};
@@ -152,10 +154,10 @@ const QUERY: Readonly<Record<keyof AccountQuery, true>> = {
   limit: true,
 };
 
-/** Parts that tests replace. */
+/** The parts that tests replace. */
 export type ReconcilerParts = Pick<ReconcilerContext, 'sleep' | 'lookMs'>;
 
-/** @throws ConfigError */
+/** Makes a reconciler. @throws ConfigError */
 export function reconcilerOf(
   options: ReconcilerOptions,
   { sleep, lookMs }: ReconcilerParts,
@@ -246,7 +248,7 @@ export function reconcilerOf(
       };
       return compareNow(context, tasks.hashes, of);
     },
-    // Loaded when it is first needed: most never lose a store.
+    // It is loaded when it is first needed, because most owners never lose a store.
     discover: async (query) => (await import('./discover.ts')).discovered(asking, query),
     [STREAM_PAGES]: (query) => streamsOf(source, query),
   };

@@ -1,3 +1,5 @@
+// Looks at each stream when it is due: notes what has come, and makes the one call that it needs first (owed.md §4).
+// `reconciler.start` runs its loop.
 import type { RegistrationRow, RegistrationRows } from '../stores/store.ts';
 import { type BuyStream, buyStreamIn, isRegistered, streamRow } from '../registrations/streams.ts';
 import { type Place, takePlace } from '../registrations/places.ts';
@@ -24,18 +26,14 @@ import { askable, nextTry, stillMissed } from './missed.ts';
 import { type PullCall, pullCall } from './pull.ts';
 import { endedBuy, type Snapped, tellImpairments } from './tell-states.ts';
 
-/*
- * Looks at each stream when it is due: notes what has come, and makes the one call that it needs first (owed.md §4).
- */
-
-/** A stream is looked at once a day, whatever it waits for. Ms. */
+/** The longest wait until a stream is looked at again, whatever it waits for. Ms. */
 const MOST_WAIT_MS = DAY_MS;
-/** An event that is about to be handled is looked after again. Ms. */
+/** The wait for an event that is about to be handled. Ms. */
 const PENDING_MS = 60_000;
-/** Whether a DEAD event was redriven or discarded, or an impairment told as ended. Ms. */
+/** The wait for a DEAD event to be redriven or discarded, or for the end of an impairment to be told. Ms. */
 const HELD_MS = 3_600_000;
 
-/** Looks at streams that are due, in this process, until the signal aborts; resolves when the running ones have ended. */
+/** The loop of this process. It runs until the signal aborts, and resolves when the running looks have ended. */
 export const reconcileLoop = (context: ReconcilerContext): ((stopping: AbortSignal) => Promise<void>) =>
   dueLoop(context, {
     kind: 'stream',
@@ -45,12 +43,12 @@ export const reconcileLoop = (context: ReconcilerContext): ((stopping: AbortSign
 
 const NOTHING: Todo = { kind: 'nothing' };
 
-/** What a step came to: the call that it wants, and the stream before and after it. */
+/** The outcome of a step: the call that it needs, and the stream before and after it. */
 interface Begun {
   readonly todo: Todo;
   readonly before?: BuyStream;
   readonly stream?: BuyStream;
-  /** Impairments that are over with their media buy. */
+  /** The impairments that ended with their media buy. */
   readonly ended?: Snapped<BuyStream> | undefined;
 }
 
@@ -77,7 +75,7 @@ async function reconcileOne(
   if (todo.kind !== 'nothing') called();
 }
 
-/** One step: what has come is noted, and what is missing is chosen. */
+/** Does one step: notes what has come, and chooses what to ask for. */
 function begun(context: ReconcilerContext, rows: RegistrationRows, held: Held, now: number): Begun {
   const row = heldRow(rows, 'stream', held);
   if (row?.dueAt == null) return { todo: NOTHING };
@@ -110,7 +108,7 @@ function begun(context: ReconcilerContext, rows: RegistrationRows, held: Held, n
   };
 }
 
-/** A stream that needs no call waits, or is closed. @returns the impairments that are over with its media buy. */
+/** Lets a stream that needs no call wait, or closes it. @returns the impairments that ended with its media buy. */
 function rested(
   context: ReconcilerContext,
   rows: RegistrationRows,
@@ -136,7 +134,10 @@ function rested(
   return undefined;
 }
 
-/** A `final` report is absent since this look. That of a media buy which had ended before it was registered cannot have come here. */
+/**
+ * True if this look finds the `final` report absent. If a media buy ended before it was registered, its report cannot
+ * have come here.
+ */
 const isFinalMissed = (stream: BuyStream, before: BuyStream | undefined): boolean =>
   stream.final === 'absent' && before?.final === undefined && endAtOf(stream) > stream.since;
 
@@ -149,7 +150,10 @@ function todoOf(
   return { kind: 'pull', stream, place, call: wanted };
 }
 
-/** Raises the alarm that a media buy has ended without a `final` report (owed.md §7.3): once, for the step has noted it. */
+/**
+ * Raises the alarm that a media buy has ended without a `final` report (owed.md §7.3): once, because the step has noted
+ * it.
+ */
 function announceAbsent({ parts }: ReconcilerContext, { sender }: Held, { mediaBuyId }: BuyStream): void {
   parts.raiseAlarm({
     code: 'final_absent',
@@ -159,7 +163,7 @@ function announceAbsent({ parts }: ReconcilerContext, { sender }: Held, { mediaB
   });
 }
 
-/** Raises the alarm that reports have set the clock of a stream (owed.md §2.2): once, for the step has noted it. */
+/** Raises the alarm that reports have set the clock of a stream (owed.md §2.2): once, because the step has noted it. */
 function announceClock(
   { parts }: ReconcilerContext,
   { sender }: Held,
@@ -174,7 +178,10 @@ function announceClock(
   });
 }
 
-/** Without claims of events that are gone, and tries for windows that have come. The alarm about its clock is raised after the step. */
+/**
+ * The stream without claims of events that are gone, and without tries for windows that have come. The alarm about its
+ * clock follows after the step.
+ */
 function cleaned(stream: BuyStream, owed: Owing): BuyStream {
   const gone = new Set(owed.gone);
   const missingOf = (frequency: Frequency): Runs =>
@@ -189,7 +196,10 @@ function cleaned(stream: BuyStream, owed: Owing): BuyStream {
 
 type Wanted = 'ask' | 'totals' | PullCall;
 
-/** The call that comes first: what the buy is, then what it has not reported (owed.md §4.1), and its totals at last. */
+/**
+ * The call that comes first: for the state of the buy, then for missing reports (owed.md §4.1), and last for its
+ * totals.
+ */
 function wantedOf(
   stream: BuyStream,
   owed: Owing,
@@ -208,12 +218,12 @@ function wantedOf(
 }
 
 /**
- * It was never asked about; it was changed since; a window is missing that had not ended then; its flight is over now; or it owes
- * nothing and may go on, which is asked once a day.
+ * True if the seller is to be asked about a buy. It was never asked, or the buy was changed since. A window is missing
+ * that had not ended then. Its flight is over now. Or it owes nothing and may go on, which is asked once a day.
  */
 function isToBeAsked(stream: BuyStream, owed: Owing, now: number): boolean {
   const { askedAt, changedAt = -Infinity } = stream;
-  // Of a buy without reports nothing is asked by itself (owed.md §1.1).
+  // A buy without reports is only asked about after a change (owed.md §1.1).
   if (!hasReports(stream)) return changedAt > (askedAt ?? -Infinity);
   if (askedAt === undefined || changedAt > askedAt) return true;
   if (isOver(stream, now) && !isOver(stream, askedAt)) return true;
@@ -231,7 +241,7 @@ interface Wait {
   readonly isOpenFor: OpenFor;
 }
 
-/** Until when an open stream waits. */
+/** The row of an open stream with the time of its next look. */
 function waiting(
   row: RegistrationRow,
   stream: BuyStream,
@@ -248,7 +258,7 @@ function waiting(
     owed.isPending ? now + PENDING_MS : Infinity,
     owed.held.length > 0 || isOpenFor === 'state' ? now + HELD_MS : Infinity,
   ];
-  // What was to be done before now waits for something else, which is among them too.
+  // Whatever was due before now waits for something else, whose time is among these too.
   const next = Math.min(...times.filter((at) => at > now), now + MOST_WAIT_MS);
   return streamRow(row, stream, 'open', { dueAt: Math.ceil(Math.max(next, now + LEAST_MS)) });
 }

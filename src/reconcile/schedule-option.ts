@@ -1,3 +1,5 @@
+// Reads the facts about reports that the owner's function `schedule` returns into the stream (owed.md §1.2). Questions
+// about buys call it.
 import { isJsonObject } from '../codec/members.ts';
 import { printableValue } from '../codec/printable-value.ts';
 import { onlyKnown } from '../config/validate.ts';
@@ -20,9 +22,9 @@ export interface ScheduledBuy {
 }
 
 /**
- * The facts about a media buy's reports that you know better than the library: most are the product's
- * `reporting_capabilities`, which sellers give with products and not with media buys. Members that are absent stay
- * as they are.
+ * The facts about a media buy's reports that you know better than the library. Most are the product's
+ * `reporting_capabilities`, which sellers give with products and not with media buys. Members that are absent stay as
+ * they are.
  */
 export interface ReportSchedule {
   /** The product's `timezone`, in which days and months begin, e.g. `America/New_York`. Default: `UTC`. */
@@ -54,7 +56,11 @@ const KNOWN: Readonly<Record<keyof ReportSchedule, true>> = {
   end: true,
 };
 
-/** @param given what the owner's function returned. @throws ConfigError */
+/**
+ * The stream with the owner's facts.
+ * @param given the result of the owner's function.
+ * @throws ConfigError
+ */
 export function withSchedule(stream: BuyStream, given: unknown): BuyStream {
   if (given === undefined || given === null) return stream;
   if (!isJsonObject(given)) return fail('returned no object. Return { timeZone, … }, or undefined.');
@@ -93,7 +99,7 @@ function withZone(stream: BuyStream, { timeZone }: ReportSchedule): BuyStream {
   if (typeof timeZone !== 'string' || !clockOf(timeZone)) {
     return fail(`timeZone ${JSON.stringify(printableValue(timeZone))} is not a time zone of this runtime.`);
   }
-  // Reports have shown that it is not the clock of this seller.
+  // Reports have shown that this is not the seller's clock.
   if (stream.clock.source === 'reports' && stream.clock.declared === timeZone) return stream;
   return { ...stream, clock: { zone: timeZone, source: 'product' } };
 }

@@ -1,3 +1,5 @@
+// Reads a list of a seller page by page, until it ends or reaches a bound (owed.md §10.2). Discovery reads media buys
+// and tasks by it.
 import { utf8 } from '../codec/encoding.ts';
 import { MAX_TEXT, printableText } from '../codec/printable.ts';
 import { parseStrictObject } from '../codec/strict-json.ts';
@@ -9,30 +11,26 @@ import type { DiscoveryError } from './discover-types.ts';
 import type { Entries } from './discovered.ts';
 import { cursorIn } from './question.ts';
 
-/*
- * A list of a seller, read page by page until it ends, or as far as it may be (owed.md §10.2).
- */
-
-/** Pages of a list that one call reads, and that all calls read. */
+/** The largest number of pages of a list that one call reads, and that all calls read. */
 const MOST_PAGES = 100;
 const MOST_IN_ALL = 1000;
-/** Entries of a page that are asked for: as many as there may be. */
+/** The page size: the largest that there may be. */
 export const A_PAGE = 100;
 
-/** Where a list goes on: behind so many pages, with a cursor; '' at its beginning. */
+/** A place in a list: behind that many pages, with a cursor; '' at its beginning. */
 export type Behind = readonly [pages: number, cursor: string];
 
-/** Where the lists of a seller go on; absent: that one has ended. */
+/** The places in the lists of a seller; absent: the list has ended. */
 export type Places = { readonly [K in DiscoveryError['of']]?: Behind | undefined };
 
-/** Where all lists begin. */
+/** The beginning of all lists. */
 const BEGINNING: Places = { mediaBuys: [0, ''], tasks: [0, ''] };
 
-/** As `next`; undefined where nothing goes on. */
+/** The places as `next`; undefined if nothing follows. */
 export const textOf = (places: Places): string | undefined =>
   Object.values(places).some((one) => one !== undefined) ? JSON.stringify(places) : undefined;
 
-/** @throws RegistrationError */
+/** The places in an `after`. @throws RegistrationError */
 export function placesIn(after: unknown): Places {
   if (after === undefined) return BEGINNING;
   const parsed = typeof after === 'string' ? parseStrictObject(utf8(after)) : undefined;
@@ -60,14 +58,14 @@ function isBehind(value: unknown): value is Behind {
 /** A list of a seller. */
 export interface SellerList<T> {
   readonly of: DiscoveryError['of'];
-  /** The name that the answer has it under. */
+  /** The name of the list in the answer. */
   readonly name: string;
   /** Asks for a page. */
   readonly ask: (pagination: { readonly max_results: number; readonly cursor?: string }) => Promise<unknown>;
-  /** undefined: the page has no list of them. */
+  /** Reads a page; undefined: it has no such list. */
   readonly read: (data: unknown) => Entries<T> | undefined;
   readonly idOf: (one: T) => string;
-  /** Those of a page that nobody knows. */
+  /** The entries of a page that are unknown here. */
   readonly unknown: (found: readonly T[]) => Promise<readonly T[]>;
 }
 
@@ -75,14 +73,14 @@ export interface SellerList<T> {
 export interface ListRead<T> {
   readonly found: readonly T[];
   readonly errors: readonly DiscoveryError[];
-  /** Pages that this call has read. */
+  /** The number of pages that this call has read. */
   readonly pages: number;
-  /** What ended it before its end, as it was thrown. */
+  /** The error that ended it early, as it was thrown. */
   readonly thrown?: unknown;
   readonly next?: Behind;
 }
 
-/** Reads on, behind a page. What is thrown ends it; what came stays. */
+/** Reads on behind a page. An error ends it, and what came stays. */
 export async function readList<T>(list: SellerList<T>, [before, first]: Behind): Promise<ListRead<T>> {
   const reading = readingOf(list, first);
   let cursor = first;
@@ -94,7 +92,7 @@ export async function readList<T>(list: SellerList<T>, [before, first]: Behind):
       if (next === undefined) return reading.read();
       cursor = next;
     } catch (thrown) {
-      // The store is away: nothing can be said of what came.
+      // The store is unavailable: nothing can be said about what came.
       if (isOfKind(thrown, Fault)) throw thrown;
       return { ...reading.read(errorOf(list.of, thrown)), thrown, ...(mayHelp(thrown) && { next: behind }) };
     }
@@ -106,7 +104,7 @@ function readingOf<T>(list: SellerList<T>, first: string) {
   const found: T[] = [];
   const [ids, cursors] = [new Set<string>(), new Set([first])];
   let [pages, unfit, left] = [0, 0, 0];
-  /** Adds a page. @returns whether it has nothing but what came before. */
+  /** Adds a page. @returns true if it has only entries that came before. */
   const add = async (entries: Entries<T>): Promise<boolean> => {
     pages += 1;
     unfit += entries.unfit;
@@ -123,7 +121,11 @@ function readingOf<T>(list: SellerList<T>, first: string) {
       pages,
       errors: [...(error ? [error] : []), ...skipped(list.of, { unfit, left })],
     }),
-    /** @returns the cursor of the next page. @throws RegistrationError for a page after which nothing more can be read. */
+    /**
+     * Takes a page.
+     * @returns the cursor of the next.
+     * @throws RegistrationError for a page after which no more can be read.
+     */
     take: async (data: unknown, before: number): Promise<string | undefined> => {
       const entries = list.read(data);
       if (!entries) throw invalid(list, 'has no list of them');
@@ -159,7 +161,7 @@ function skipped(
   ];
 }
 
-/** What was thrown, for whoever reads it beside what came. */
+/** The error beside the entries that came. */
 function errorOf(of: DiscoveryError['of'], thrown: unknown): DiscoveryError {
   const failure = failureOf(thrown);
   return { of, code: printableText(codeOf(thrown, failure)), message: failure.message };
@@ -173,10 +175,10 @@ function codeOf(thrown: unknown, failure: PollFailure): string {
   return failure.kind === 'refused' && failure.code !== '' ? failure.code : 'unanswered';
 }
 
-/** The code of a seller that does not have a list. */
+/** The code for a seller that does not have a list. */
 export const NO_LIST = 'no_operation';
 
-/** Whether the same question may be answered later. */
+/** True if the same question may be answered later. */
 function mayHelp(thrown: unknown): boolean {
   const { kind } = failureOf(thrown);
   return (kind === 'busy' || kind === 'failed') && !isOfKind(thrown, RegistrationError);

@@ -1,23 +1,23 @@
+// Reads the impairments of a media buy in an answer of `get_media_buys` (owed.md §6.3). Pure. Snapshots and questions
+// about buys call it through tell-states.ts.
 import { isJsonObject, type JsonObject, present, textMember } from '../codec/members.ts';
 import { instantIn } from '../registrations/asked-reports.ts';
 import type { SnapshotAnswer, SnapshotEntry } from '../states/judge.ts';
 import { isTerminalBuy } from '../windows/ends.ts';
 import { countedInstant, MAX_STATE_ID, stateWord } from '../states/states.ts';
 
-/*
- * What an answer of `get_media_buys` says of impairments (owed.md §6.3). Pure.
- */
-
-/** Impairments of a media buy that are looked at. */
+/** The largest number of impairments of a media buy that are read. */
 const MOST_ENTRIES = 10_000;
 
 /**
- * @param row of the media buy. @param askedAt when it was asked, on the store's clock.
- * @returns undefined where it says nothing of impairments.
+ * The impairments in a row.
+ * @param row of the media buy.
+ * @param askedAt the time of the question, on the store's clock.
+ * @returns undefined if it says nothing about impairments.
  */
 export function impairmentsIn(row: JsonObject, askedAt: number): SnapshotAnswer | undefined {
   const asOf = countedInstant(instantIn(row, 'status_as_of'), askedAt);
-  // It stays so: when the seller wrote that down does not count.
+  // A terminal buy stays terminal, so the time at which the seller wrote it does not matter.
   if (isTerminalBuy(textMember(row, 'status'))) return nothingImpaired(askedAt);
   const said = { isTerminal: false, askedAt, ...(asOf !== undefined && { asOf }) };
   const list = present(row, 'impairments');
@@ -25,7 +25,7 @@ export function impairmentsIn(row: JsonObject, askedAt: number): SnapshotAnswer 
   return list === undefined && textMember(row, 'health') === 'ok' ? { entries: [], ...said } : undefined;
 }
 
-/** What is known of a media buy that is terminal. @param askedAt on the store's clock, Unix ms. */
+/** The impairments of a terminal media buy: none. @param askedAt on the store's clock, Unix ms. */
 export const nothingImpaired = (askedAt: number): SnapshotAnswer => ({
   entries: [],
   isTerminal: true,
@@ -46,7 +46,7 @@ function entriesIn(list: readonly unknown[], now: number): Entries {
   return { entries: [...entries.values()], ...(isPartial && { isPartial }) };
 }
 
-/** @returns undefined where it has no id. */
+/** One impairment. @returns undefined if it has no id. */
 function entryIn(one: unknown, now: number): SnapshotEntry | undefined {
   const id = isJsonObject(one) ? textMember(one, 'impairment_id') : undefined;
   if (!isJsonObject(one) || !id || id.length > MAX_STATE_ID) return undefined;

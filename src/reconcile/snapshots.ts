@@ -1,3 +1,5 @@
+// Asks a seller in rounds for the impairments of its open media buys, a hundred in a call (owed.md §6.2).
+// `reconciler.start` runs its loop. A round asks for each open stream of the seller once.
 import type { JsonObject } from '../codec/members.ts';
 import type { Declared } from '../keys/declarations.ts';
 import type { JsonObject as Arguments } from '../registrations/answer-json.ts';
@@ -15,14 +17,9 @@ import { type Answered, askSeller, cursorIn, pauseOf } from './question.ts';
 import { isReaderRow, lookAtStates, type Readers } from './state-readers.ts';
 import { snappedBuy, type Snapped, tellImpairments } from './tell-states.ts';
 
-/*
- * Asks a seller again and again what impairs its media buys, a hundred in a call (owed.md §6.2). In a round each of its open streams is
- * asked for once.
- */
-
-/** Media buys of a call. */
+/** The largest number of media buys in a call. */
 const MOST_BUYS = 100;
-/** The first wait behind a question that failed, doubled with each. Ms. */
+/** The first wait after a failed question, doubled with each. Ms. */
 const FAILED_MS = 60_000;
 
 export const roundLoop = (
@@ -40,15 +37,15 @@ export const roundLoop = (
 
 /** The streams that are asked for together. */
 interface Batch {
-  /** By their media buys: the ids of their rows. */
+  /** The ids of their rows, by media buy. */
   readonly ids: ReadonlyMap<string, string>;
-  /** Streams of the page, also those that are not asked for. */
+  /** The number of streams on the page, including those that are not asked for. */
   readonly found: number;
-  /** The page behind it. */
+  /** The cursor of the next page. */
   readonly next?: string | undefined;
 }
 
-/** One look at a row: at most one call. The next look goes on behind it. */
+/** Looks at a row, with at most one call. The next look continues behind it. */
 async function lookAtRound(
   context: ReconcilerContext,
   row: RegistrationRow,
@@ -65,21 +62,24 @@ async function lookAtRound(
   called();
 }
 
-/** What the seller declares decides whether it is asked, and whether an alarm is raised: it is asked that first. */
+/**
+ * Asks the seller first for its capabilities, because they decide if it is asked for impairments and if an alarm is
+ * raised.
+ */
 function learn(
   { capabilities, sessions, callMs }: ReconcilerContext,
   { sender }: Held,
   { ref }: SnapshotRound,
   stopping: AbortSignal,
 ): Promise<void> {
-  // The lease is of twice that time, and the question behind it may take that once.
+  // The lease is twice `callMs`, and the question that follows may take it once.
   const limit = { ms: callMs / 2, reason: 'the snapshot is to be read' };
   return limited(limit, stopping, (signal) =>
     capabilities.ask({ agentUrl: sender, sessions, ...(ref !== undefined && { ref }) }, signal),
   ).catch(() => undefined);
 }
 
-/** Whether a seller shows impairments where they are asked for (owed.md §6.2). */
+/** True unless a seller declares that it does not show impairments to those who ask (owed.md §6.2). */
 const hasSnapshots = ({ surfaces }: Declared): boolean =>
   surfaces === undefined || surfaces.includes('snapshot') || surfaces.includes('webhook');
 
@@ -87,7 +87,7 @@ const hasSnapshots = ({ surfaces }: Declared): boolean =>
 const isBefore31 = (edition: string | undefined): boolean =>
   edition !== undefined && /^(?:[0-2]\.|3\.0$)/.test(edition);
 
-/** An edition that its owner has given to the receiver. */
+/** The edition that the owner has set for the receiver. */
 function editionOf({ parts }: ReconcilerContext): string | undefined {
   const { name, keyPurposes } = parts.config.edition;
   return keyPurposes && name;
@@ -111,11 +111,11 @@ async function batchOf(
   return { ids: new Map(ids), found: rows.length, next };
 }
 
-/** Nothing impairs what is over, once that is known. */
+/** False for a media buy that is over and whose impairments have ended. */
 const mayBeImpaired = ({ status, states = [] }: BuyStream): boolean =>
   !isTerminalBuy(status) || states.some(({ isEnded }) => !isEnded);
 
-/** A page of streams of which none is asked for. */
+/** Skips a page of streams none of which is asked for. */
 async function passed(
   { rows: store, snapshotMs }: ReconcilerContext,
   held: RegistrationRow,
@@ -123,7 +123,7 @@ async function passed(
 ): Promise<void> {
   await store.run(held.sender, (rows, now) => {
     const row = heldRow(rows, 'snapshot', held);
-    // Where none is left, and none was added, nothing is asked for any more.
+    // If no stream is left and none was added, the row is deleted.
     const isEmpty = batch.found === 0 && roundIn(held).after === undefined;
     if (row && isEmpty && row.value === held.value) rows.save({ ...row, dueAt: null, expiresAt: 1 });
     else if (row) rows.save(behind(row, batch, { now, snapshotMs, failures: roundIn(row).failures ?? 0 }));
@@ -167,7 +167,7 @@ const argumentsOf = ({ account, page }: SnapshotRound, { ids }: Batch): Argument
   pagination: { max_results: MOST_BUYS, ...(page && { cursor: page.cursor }) },
 });
 
-/** A question, and what came of it. */
+/** A question, and its outcome. */
 interface Asked {
   readonly answered: Answered;
   readonly askedAt: number;
@@ -175,7 +175,7 @@ interface Asked {
   readonly isStopping: boolean;
 }
 
-/** In one step: what the answer says is noted, and the round goes on. @returns what is to be told, by media buy. */
+/** Notes the answer and continues the round, in one step. @returns the news by media buy. */
 function take(
   { rows: store, snapshotMs, leaseMs }: ReconcilerContext,
   held: Held,
@@ -202,7 +202,7 @@ function take(
   });
 }
 
-/** A stream behind a snapshot of its media buy. One that has become another is asked about (owed.md §6.3). */
+/** Notes a snapshot in the stream of its media buy. If the buy has changed, it is asked about (owed.md §6.3). */
 function noted(
   rows: RegistrationRows,
   id: string,
@@ -216,17 +216,22 @@ function noted(
   const one = snappedBuy({ rows, ...times }, known, said);
   const isChanged = isAnother(known, said, times.now);
   const stream = isChanged ? { ...one.holder, changedAt: times.now } : one.holder;
-  // Where a process looks at it now, that goes on: what it is given is as new, or differs at the next snapshot.
+  // A process that looks at the stream now goes on: its facts are as new, or the next snapshot shows a difference.
   const isLater = (row.dueAt ?? Infinity) > times.now + leaseMs;
   const dueAt = isChanged && isLater ? Math.ceil(times.now) : row.dueAt;
   if (stream !== known) rows.save(streamRow(row, stream, 'open', { dueAt }));
   return one;
 }
 
-/** A seller may make a new revision whenever it is asked: by that alone it is asked so often at most. Ms. */
+/**
+ * The shortest time between two questions because of a new revision alone: a seller may make one at every question. Ms.
+ */
 const REVISED_MS = 3_600_000;
 
-/** Whether a media buy has become another since it was asked about. Of one without reports its end is the first thing that is asked. */
+/**
+ * True if a media buy has changed since it was asked about. For a buy without reports, its end is the first change that
+ * counts.
+ */
 function isAnother(known: BuyStream, said: JsonObject, now: number): boolean {
   const { status, revision = known.revision } = standingIn(said);
   const { askedAt } = known;
@@ -240,13 +245,13 @@ interface Gone {
   readonly askedAt: number;
   readonly snapshotMs: number;
   readonly data: unknown;
-  /** Media buys that were asked for, and are in the answer. */
+  /** The number of requested media buys in the answer. */
   readonly brought: number;
 }
 
 /**
- * The row behind a question. The pages of an answer are followed while they bring media buys that were asked for. Each batch is asked for
- * once a round, also where that failed: so no round has more calls than the media buys need.
+ * The row after a question. The pages of an answer are followed while they bring media buys that were asked for. Each
+ * batch is asked for once a round, even if that fails, so no round has more calls than its media buys need.
  */
 function goneOn(
   row: RegistrationRow,
@@ -263,7 +268,7 @@ function goneOn(
   return behind(roundRow(row, { ...round, began }, now), batch, { now, snapshotMs, failures });
 }
 
-/** The row behind a batch: the next one is asked for at once, and the next round begins when it is time. */
+/** The row after a batch: the next batch is asked for at once, and the next round begins when it is due. */
 function behind(
   row: RegistrationRow,
   { found, next }: Batch,

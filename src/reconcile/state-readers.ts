@@ -1,3 +1,5 @@
+// Reads the states that subscriptions tell of, by functions of the owner (owed.md §6.8). The loop of snapshots calls
+// it; `reconciler.snapshot` registers the functions.
 import { isJsonObject, type JsonObject } from '../codec/members.ts';
 import { printableValue } from '../codec/printable-value.ts';
 import { onlyKnown } from '../config/validate.ts';
@@ -14,10 +16,6 @@ import { countedInstant, MAX_STATE_ID, MOST_STATES, type StateHolder, stateWord 
 import type { RegistrationRow, RegistrationRows } from '../stores/store.ts';
 import { heldRow, type ReconcilerContext } from './context.ts';
 import { snapped, type Snapped, tellStates } from './tell-states.ts';
-
-/*
- * States that subscriptions tell of, as functions of the owner's read them (owed.md §6.8).
- */
 
 /** The subscription whose states a `SnapshotReader` is to read. */
 export interface SnapshotQuery {
@@ -61,7 +59,7 @@ interface ReaderRow extends StateHolder {
   readonly since: number;
 }
 
-/** @throws ConfigError */
+/** Checks a reader and its type. @throws ConfigError */
 export function requireReader(readers: Readers, type: unknown, read: unknown): void {
   const fail = (what: string): never => {
     throw new ConfigError(`snapshot: ${what}`);
@@ -78,7 +76,7 @@ export function requireReader(readers: Readers, type: unknown, read: unknown): v
     fail(`${type as string} has a reader already. Give one function for each type.`);
 }
 
-/** Looks for subscriptions without a row, in this process, until the signal aborts. */
+/** The loop that makes rows for subscriptions without one. It runs until the signal aborts. */
 export function readerRowsLoop(
   context: ReconcilerContext,
   hashes: Hashes,
@@ -89,7 +87,7 @@ export function readerRowsLoop(
   return async (stopping) => {
     let nextAt = 0;
     while (!stopping.aborted) {
-      // A reader may be given at any time; subscriptions are looked for as often as they are read.
+      // A reader may be registered at any time. Subscriptions are looked for as often as they are read.
       const isNew = [...readers.keys()].some((type) => !found.has(type));
       if (isNew || parts.now() >= nextAt) {
         try {
@@ -142,10 +140,10 @@ function addReaderRow(
 
 const readerRowIn = ({ value }: RegistrationRow): ReaderRow => JSON.parse(value) as ReaderRow;
 
-/** Whether a row is one of these. */
+/** True for a row of a reader. */
 export const isReaderRow = (row: RegistrationRow): boolean => 'type' in readerRowIn(row);
 
-/** A process without a reader of a type leaves the row to others for so long. Ms. */
+/** The time for which a process without a reader leaves a row to others. Ms. */
 const LEFT_MS = 60_000;
 
 /** Looks at the states of a subscription. */
@@ -186,7 +184,7 @@ interface BegunRead {
   readonly askedAt: number;
 }
 
-/** The row of a subscription that is kept no more is deleted. */
+/** Begins to read. The row of a subscription that is no longer kept is deleted. */
 function begin(
   rows: RegistrationRows,
   held: RegistrationRow,
@@ -214,7 +212,10 @@ function begin(
   };
 }
 
-/** @returns undefined where the owner's function failed, or gave what is none: nothing changes then. */
+/**
+ * The states that the owner's function returns.
+ * @returns undefined if it failed, or returned something else: then nothing changes.
+ */
 async function answerOf(
   { parts, callMs }: ReconcilerContext,
   read: SnapshotReader,
@@ -237,7 +238,7 @@ async function answerOf(
 
 const STATE: Readonly<Record<keyof SnapshotState, true>> = { id: true, observedAt: true, payload: true };
 
-/** @throws ConfigError */
+/** Checks a list of states. @throws ConfigError */
 function entriesIn(type: string, given: unknown, now: number): readonly SnapshotEntry[] {
   if (!Array.isArray(given))
     throw new ConfigError('it returned no list. Return [{ id, observedAt, payload }].');

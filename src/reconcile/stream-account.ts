@@ -1,3 +1,5 @@
+// Describes the account of one media buy, from its stream and the windows that it owes (owed.md §5.1). Pure. The
+// account, the metrics and `proto-webhooks owed` use it.
 import type { BuyStream, ComparedTotals } from '../registrations/streams.ts';
 import { statesIn } from '../states/states.ts';
 import type { Frequency } from '../windows/calendar.ts';
@@ -8,10 +10,6 @@ import { MOST_TERMS } from '../windows/terms.ts';
 import type { Owing, Tolerance } from './evaluate.ts';
 import { unpullable } from './pull.ts';
 
-/*
- * The account of one media buy, made of its stream and of what it owes (owed.md §5.1). Pure.
- */
-
 /** The reports of one media buy. */
 export interface StreamAccount {
   readonly agentUrl: string;
@@ -19,8 +17,8 @@ export interface StreamAccount {
   /** null: no reports are asked for. */
   readonly frequency: Frequency | null;
   /**
-   * The clock by which days and months begin, and how it was learned: `product` by the option `schedule`, `reports` if
-   * two periods in a row fit UTC and not that zone.
+   * The clock by which days and months begin, and its source. `product`: the option `schedule`. `reports`: two periods
+   * in a row fit UTC and not that zone.
    */
   readonly zone: { readonly value: string; readonly source: 'product' | 'reports' | 'default' };
   readonly windows: {
@@ -75,7 +73,7 @@ export interface MissingWindow {
   readonly end: string;
   /** The time at which it was due, ISO 8601. */
   readonly dueAt: string;
-  /** The number of pulls in vain; 0 if it is not pulled any more. */
+  /** The number of pulls without success; 0 if it is no longer pulled. */
   readonly tries: number;
   /** The error of the last one, or the reason why it cannot be pulled. */
   readonly lastError?: string;
@@ -100,7 +98,7 @@ const MOST_LISTED = 10_000;
 export const isWhole = ({ missing, held, unverifiable }: StreamAccount): boolean =>
   missing.length === 0 && held.length === 0 && unverifiable === undefined;
 
-/** Beside a stream: what it owes, and when that was. */
+/** The facts beside a stream: what it owes, and the time of that. */
 export interface Seen {
   readonly owed: Owing;
   readonly now: number;
@@ -145,8 +143,8 @@ function totalsIn({ totals }: BuyStream): Pick<StreamAccount, 'totals'> {
 }
 
 /**
- * Whether something of a stream is newer: its media buy, terms, end, close or totals, a state, or the end of a window (owed.md §9.2).
- * Since when it is unverifiable nobody knows.
+ * True if something of a stream is newer (owed.md §9.2): its media buy, terms, end, closing, totals, a state, or the
+ * end of a window. An unverifiable stream is always news, because the time since which it is so is unknown.
  */
 export function isNews(stream: BuyStream, owed: Owing, since: number): boolean {
   const { terms, unplaced } = stream;
@@ -165,7 +163,7 @@ export function isNews(stream: BuyStream, owed: Owing, since: number): boolean {
   });
 }
 
-/** Nothing is said to be complete of which it is not known what it owes. */
+/** The reason why a stream is unverifiable. If it is unknown what it owes, it is never called complete. */
 function unverifiableIn(stream: BuyStream): string | undefined {
   const { unverifiable, terms } = stream;
   if (unverifiable !== undefined || !hasReports(stream)) return unverifiable;

@@ -1,3 +1,4 @@
+// The way in which metrics read the account of a reconciler, through a member that users do not see.
 import type { AccountQuery, StreamPage } from './account.ts';
 
 /** The member of reconcilers by which their account is measured: without its tasks, which are counted elsewhere. */

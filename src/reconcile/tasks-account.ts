@@ -1,13 +1,11 @@
+// Counts the operations of the account, and names those that need attention (owed.md §9). The account calls it. It
+// reads all rows page by page, and keeps only the few that it names.
 import type { Hashes } from '../crypto/engine.ts';
 import { allRows } from '../registrations/operation-rows.ts';
 import { type OperationState, type Stored, storedIn } from '../registrations/operation.ts';
 import { type Watch, watchIn } from '../registrations/watch-task.ts';
 import { storedId } from '../stages/ids.ts';
 import type { RegistrationRow, RegistrationRows, StoreRegistrations } from '../stores/store.ts';
-
-/*
- * The operations in an account (owed.md §9). They are read page by page, and of all that are read only the few are kept that are named.
- */
 
 /** The operations of the seller, or of all sellers: how many there are in each state, and which need attention. */
 export interface TaskCounts {
@@ -66,7 +64,7 @@ export interface SellerBacklog {
   readonly oldestMs: number;
 }
 
-/** Operations that are named, and sellers. */
+/** The largest number of operations that are named, and of sellers. */
 const MOST_NAMED = 100;
 const MOST_SELLERS = 10;
 
@@ -85,11 +83,11 @@ const STATES: Readonly<Record<OperationState, 'ended' | 'open' | 'orphaned' | un
   refused: undefined,
 };
 
-/** Which operations are asked for, and when that is. */
+/** The query for operations, and its time. */
 export interface TasksQuery {
-  /** undefined: all sellers. */
+  /** Undefined: all sellers. */
   readonly agentUrl: string | undefined;
-  /** undefined: everything is news. */
+  /** Undefined: everything is news. */
   readonly since: number | undefined;
   readonly asOf: number;
 }
@@ -104,7 +102,7 @@ interface Candidate {
   readonly agentUrl: string;
   readonly operationId: string;
   readonly since: number;
-  /** Its task is not polled any more. */
+  /** Present if its task is no longer polled. */
   readonly watch?: Watch;
 }
 
@@ -195,7 +193,7 @@ function oldest<T extends { readonly since: number }>(most: number) {
   };
 }
 
-/** What is so of candidates by now, one step a seller. */
+/** The present state of candidates, by one step for each seller. */
 async function namedIn(
   { rows, hashes }: TasksSource,
   { asOf }: TasksQuery,
@@ -205,7 +203,7 @@ async function namedIn(
   for (const one of candidates) {
     const own = bySeller.get(one.agentUrl) ?? new Map<string, Candidate>();
     bySeller.set(one.agentUrl, own);
-    // One that is open and whose task is not polled any more is among both.
+    // An open operation whose task is no longer polled is in both lists.
     if (!own.has(one.operationId)) own.set(one.operationId, one);
   }
   const found = await Promise.all(
@@ -216,7 +214,7 @@ async function namedIn(
   return found.flat().flatMap((one) => one ?? []);
 }
 
-/** @returns undefined where it has ended meanwhile. */
+/** One operation as it is named. @returns undefined if it has ended meanwhile. */
 function attentionIn(
   rows: RegistrationRows,
   hashes: Hashes,
@@ -224,7 +222,7 @@ function attentionIn(
   asOf: number,
 ): TaskAttention | undefined {
   const row = rows.get('operation', storedId(operationId, hashes));
-  // Of one that has expired its watch says what is known.
+  // If the operation has expired, its watch says what is known.
   const stored = row ? storedIn(row) : undefined;
   const of = { ...watch, ...stored, taskId: watch?.taskId ?? stored?.taskId };
   const state = stateOf(rows, hashes, of);
@@ -254,7 +252,7 @@ function stateOf(
   return is === 'ended' ? undefined : is;
 }
 
-/** Those that somebody has to do something about, and in the places that are left the oldest of the others. */
+/** The operations that somebody has to act on; in the places left the oldest others. */
 function attentionOf(named: readonly TaskAttention[]): readonly TaskAttention[] {
   const inOrder = named.toSorted((a, b) => a.since - b.since);
   const first = inOrder.filter(({ todo }) => todo !== undefined).slice(0, MOST_NAMED);

@@ -1,3 +1,5 @@
+// Compares a snapshot with the states that are kept, and tells handlers what changed (owed.md §6.4 to §6.7). Questions
+// about buys, rounds of snapshots and readers call it.
 import type { JsonObject } from '../codec/members.ts';
 import { MAX_TEXT, printableText } from '../codec/printable.ts';
 import { endPayload } from '../events/state-reading.ts';
@@ -9,8 +11,6 @@ import { MOST_STATES, type StateHolder, statesIn } from '../states/states.ts';
 import type { RegistrationRows } from '../stores/store.ts';
 import type { Held, ReconcilerContext } from './context.ts';
 import { impairmentsIn, nothingImpaired } from './snapshot-answer.ts';
-
-/* What a snapshot makes of the states that are kept, and how handlers are told (owed.md §6.4 to §6.7). */
 
 /** A step that takes an answer. Times are on the store's clock, Unix ms. */
 export interface SnapshotStep {
@@ -24,20 +24,20 @@ export type News = Pick<Judged, 'told' | 'isFull'>;
 
 export const NO_NEWS: News = { told: [], isFull: false };
 
-/** A holder of states behind a snapshot. */
+/** A holder of states after a snapshot. */
 export interface Snapped<S extends StateHolder> extends News {
-  /** The same where nothing is to be saved. */
+  /** The same object if nothing is to be saved. */
   readonly holder: S;
 }
 
-/** Of a media buy. @param row of it in the answer. */
+/** A media buy after a snapshot. @param row of it in the answer. */
 export function snappedBuy(step: SnapshotStep, stream: BuyStream, row: JsonObject): Snapped<BuyStream> {
   const answer = impairmentsIn(row, step.askedAt);
   if (!answer) return { holder: stream, ...NO_NEWS };
   return snapped(step, stream, answer, { most: MOST_STATES.stream, since: stream.since });
 }
 
-/** Of a media buy that is terminal, whether or not its seller can be asked (owed.md §6.4). */
+/** A terminal media buy, whose impairments have ended even if its seller cannot be asked (owed.md §6.4). */
 export const endedBuy = (rows: RegistrationRows, stream: BuyStream, now: number): Snapped<BuyStream> =>
   snapped({ rows, askedAt: now, now }, stream, nothingImpaired(now), {
     most: MOST_STATES.stream,
@@ -52,7 +52,7 @@ export function snapped<S extends StateHolder>(
 ): Snapped<S> {
   const kept = statesIn(holder, now);
   const isGone = (key: string): boolean => rows.eventState(key) === undefined;
-  // Its seller may have given it up; then a worker runs it (owed.md §6.1).
+  // Its seller may have given up the event. Made safe, a worker runs it (owed.md §6.1).
   for (const { key, keptAt } of kept) {
     if (key !== undefined && keptAt + SETTLE_MS <= askedAt) rows.acknowledge(key);
   }
@@ -60,7 +60,7 @@ export function snapped<S extends StateHolder>(
   return { holder: states === kept ? holder : { ...holder, states }, ...is };
 }
 
-/** Whose states they are. */
+/** The media buy or subscription whose states they are. */
 export type Holder = Pick<PulledState, 'sender' | 'family' | 'mediaBuyId' | 'subscription' | 'holder'>;
 
 /** Hands the impairments of a media buy to the handlers. @param id of the row of its stream. */
@@ -78,8 +78,8 @@ export const tellImpairments = (
   );
 
 /**
- * Hands states to the handlers. One that cannot be kept is said by an alarm, and keeps no other back.
- * Where it stops, the next snapshot tells the others.
+ * Hands states to the handlers. If one cannot be kept, an alarm says so, and the others follow. If it stops, the next
+ * snapshot tells the rest.
  */
 export async function tellStates(
   context: ReconcilerContext,
@@ -113,7 +113,7 @@ async function isNew(
   }
 }
 
-/** A seller that declares nothing of it promises none (owed.md §6.2). */
+/** True if the seller declares webhooks for impairments. One that declares nothing promises none (owed.md §6.2). */
 async function promisesWebhooks(
   { capabilities }: ReconcilerContext,
   { sender, mediaBuyId }: Holder,

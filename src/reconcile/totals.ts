@@ -1,3 +1,5 @@
+// Reads the totals of a media buy, the owner's and the seller's, and compares them exactly (owed.md §8). Pure. The
+// comparison of totals calls it.
 import { isJsonObject, type JsonObject, present, textMember } from '../codec/members.ts';
 import { printableText } from '../codec/printable.ts';
 import { notANumber, onlyKnown } from '../config/validate.ts';
@@ -10,10 +12,6 @@ import { DAY_MS, HOUR_MS } from '../windows/calendar.ts';
 import { WITHOUT_DATA } from '../stages/reported-windows.ts';
 import { clockIn } from '../windows/stream.ts';
 import { dateOf } from './pull.ts';
-
-/*
- * The totals of a media buy: those that its owner has booked, and those of its seller (owed.md §8). Pure.
- */
 
 /** The media buy that totals are asked for. Passed to the option `ours`. */
 export interface BookedBuy {
@@ -34,7 +32,7 @@ export interface TotalsTolerance {
 
 const TOLERANCE = { impressions: 0.02, spend: 0.01 };
 
-/** @throws ConfigError */
+/** Checks the tolerance. @throws ConfigError */
 export function givenTolerance(given: TotalsTolerance = {}): TotalsMargins {
   onlyKnown('tolerance', given, TOLERANCE);
   const share = (name: Counted): number => {
@@ -48,17 +46,18 @@ export function givenTolerance(given: TotalsTolerance = {}): TotalsMargins {
 const COUNTED = ['impressions', 'spend'] as const;
 type Counted = (typeof COUNTED)[number];
 
-/** Each as a share. */
+/** The tolerance of each, as a share. */
 export type TotalsMargins = Readonly<Record<Counted, number>>;
 
 const KNOWN: Readonly<Record<keyof BuyTotals, true>> = { impressions: true, spend: true, currency: true };
 
-/** Codes of currencies have three letters. */
+/** The longest text of a currency. Codes have three letters. */
 const MAX_CURRENCY = 16;
 
 /**
- * @param given what the owner's function returned.
- * @returns undefined where nothing is booked.
+ * Checks the owner's totals.
+ * @param given the result of the owner's function.
+ * @returns undefined if nothing is booked.
  * @throws ConfigError
  */
 export function givenTotals(given: unknown): BuyTotals | undefined {
@@ -86,7 +85,7 @@ const isAmount = (value: unknown): value is number =>
 const currencyOf = (value: unknown): string | undefined =>
   typeof value === 'string' && value !== '' && value.length <= MAX_CURRENCY ? value : undefined;
 
-/** The members that are what they should be. */
+/** The members that have a valid value. */
 function totalsOf(of: JsonObject, said: unknown): BuyTotals {
   const [impressions, spend] = COUNTED.map((name) => present(of, name));
   const currency = currencyOf(said);
@@ -98,8 +97,8 @@ function totalsOf(of: JsonObject, said: unknown): BuyTotals {
 }
 
 /**
- * The question for a media buy's totals: over its flight, as far as it has gone; over its lifetime, where the seller answers for that
- * alone, or nothing of the flight is known.
+ * The question for a media buy's totals, over its flight until now. It is over the lifetime if the seller only answers
+ * for that, or if nothing of the flight is known.
  */
 export function totalsArguments(stream: BuyStream, now: number): Arguments {
   const { account, mediaBuyId, hasRanges, terms, endedAt = Infinity } = stream;
@@ -118,10 +117,10 @@ export function totalsArguments(stream: BuyStream, now: number): Arguments {
   };
 }
 
-/** The seller's totals in an answer of `get_media_buy_delivery`; undefined where it has none of the media buy. */
+/** The seller's totals in an answer of `get_media_buy_delivery`; undefined if it has none for the media buy. */
 export function theirTotals(data: unknown, mediaBuyId: string): BuyTotals | undefined {
   const row = rowsOf(data, mediaBuyId).find((one) => isJsonObject(present(one, 'totals')));
-  // It says that data is still to come.
+  // The status says that data is still to come.
   if (row && WITHOUT_DATA.has(textMember(row, 'status'))) return undefined;
   const totals = row && present(row, 'totals');
   if (!isJsonObject(data) || !isJsonObject(totals)) return undefined;
@@ -145,7 +144,10 @@ export function differences(
   return own !== undefined && other !== undefined && own !== other ? [...beyond, 'currency'] : beyond;
 }
 
-/** Exact: at the tolerance itself two numbers do not differ, whatever a processor makes of the product. */
+/**
+ * True if two numbers differ by more than a share. It computes exactly: at the tolerance itself they do not differ,
+ * whatever rounding does to the product.
+ */
 function isBeyond(ours: number, theirs: number, share: number): boolean {
   const [own, other, part] = [decimalOf(ours), decimalOf(theirs), decimalOf(share)];
   const scale = Math.max(own.scale, other.scale);
@@ -154,7 +156,7 @@ function isBeyond(ours: number, theirs: number, share: number): boolean {
   return apart * 10n ** BigInt(part.scale) > b * part.digits;
 }
 
-/** A number of decimal digits, over a power of ten. */
+/** A number as decimal digits over a power of ten. */
 interface Decimal {
   readonly digits: bigint;
   readonly scale: number;
@@ -162,7 +164,7 @@ interface Decimal {
 
 const scaled = ({ digits, scale }: Decimal, to: number): bigint => digits * 10n ** BigInt(to - scale);
 
-/** Digits that a double holds for sure: those behind them are what sums of fractions leave. */
+/** The digits that a double surely holds. Further ones are the residue of sums of fractions. */
 const EXACT_DIGITS = 15;
 
 function decimalOf(value: number): Decimal {
@@ -174,15 +176,15 @@ function decimalOf(value: number): Decimal {
   return scale < 0 ? { digits: digits * 10n ** BigInt(-scale), scale: 0 } : { digits, scale };
 }
 
-/** The first wait after a try in vain, doubled with each up to a day. Ms. */
+/** The first wait after a failed try, doubled with each up to a day. Ms. */
 const FIRST_WAIT_MS = HOUR_MS;
-/** What was tried in vain for so long is given up. Ms. */
+/** The time after which a comparison is given up. Ms. */
 const GIVE_UP_MS = 7 * DAY_MS;
 
-/** A seller's text is kept with the stream. */
+/** The longest error text that is kept with the stream, characters. */
 const MAX_ERROR = 300;
 
-/** They could not be compared (owed.md §8.2). */
+/** The tries after one more failure (owed.md §8.2). */
 export function triedAgain(before: TotalsTried | undefined, error: string, now: number): TotalsTried {
   const { tries = 0, since } = before ?? {};
   const first = since ?? now;

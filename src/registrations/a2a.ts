@@ -1,3 +1,5 @@
+// Calls sellers over A2A: finds the agent's URL and version in its card, sends the call, and reads the answer (calls.md
+// §4). Owners pass `a2aCaller` to `createRegistrations({ call })`; `proto-webhooks state` uses it too.
 import { isLegacyAgentCard, parseLegacyAgentCard } from '@a2a-js/sdk/compat/v0_3/client';
 import { A2A_ERROR_CODE } from '@a2a-js/sdk/errors';
 import { putBounded } from '../shared/bounded.ts';
@@ -52,13 +54,13 @@ const KNOWN: Readonly<Record<keyof A2aOptions, true>> = { ...CALLER_OPTIONS, ver
 /** The operation that is not a skill: the transport's own method for a task's state, with `{ id }`. */
 const TASK_QUERY = 'tasks/get';
 
-/** Where an agent is called, and how. */
+/** The agent to call: its URL, and the form of its requests. */
 interface Agent {
-  /** What is known of redirects. */
+  /** Redirects of this agent that later requests follow at once. */
   readonly moved: Moved;
   readonly url: string;
   readonly version: AgentVersion;
-  /** Which of several agents at one URL; empty where there is only one. */
+  /** The `tenant` that selects one of several agents at one URL; empty if there is only one. */
   readonly tenant: string;
   /** Its card requires the profile extension (calls.md §4.14). */
   readonly hasProfile?: boolean;
@@ -98,7 +100,7 @@ export function a2aCaller(options: A2aOptions = {}): CallSeller {
       try {
         return bounded(resultOf(agent, await exchange(agent, request)));
       } catch (error) {
-        // The agent may have moved.
+        // The agent may have moved: the next call reads its card again.
         cards.forget(agentUrl);
         throw error;
       }
@@ -116,9 +118,9 @@ export function a2aCaller(options: A2aOptions = {}): CallSeller {
 
 Object.assign(a2aCaller, { [CALLER_MAKER]: 'a2aCaller' } satisfies CallerMaker);
 
-/** How long a card is used before it is read again. Ms. */
+/** The time for which a card is used before it is read again. Ms. */
 const CARD_KEPT_MS = 300_000;
-/** Agents whose cards are kept. */
+/** The largest number of agents whose cards are kept. */
 const MAX_CARDS = 1000;
 
 function keptCards(): {
@@ -146,7 +148,7 @@ interface Answered {
   readonly value: JsonObject | undefined;
 }
 
-/** GET, or POST where there is something to send. */
+/** Sends a GET, or a POST if there is a request. */
 type Exchange = (of: Omit<Agent, 'tenant'>, request?: JsonObject) => Promise<Answered>;
 
 function exchangeBy(
@@ -175,7 +177,7 @@ function exchangeBy(
   };
 }
 
-/** A task of the profile has no Task of the transport: a poller goes on to the skill. */
+/** Thrown if a task of an agent with the profile is asked for by `tasks/get`: a poller then asks by the skill. */
 class NoTaskQueryError extends PrintableError {
   override readonly name = 'NoTaskQueryError';
   /** Stable, machine readable: always `no_operation`. */
@@ -188,7 +190,10 @@ class NoTaskQueryError extends PrintableError {
   }
 }
 
-/** One request a connection, so its id is always 1: a repeated call has the same bytes. */
+/**
+ * The JSON-RPC request of a call. Each connection has one request, so its id is always 1: a repeated call has the same
+ * bytes.
+ */
 function requestOf(
   { version, tenant, hasProfile }: Agent,
   operation: string,
@@ -213,7 +218,10 @@ function requestOf(
   };
 }
 
-/** @throws SellerError, TaskUnknownError, or Error: then it is not known whether the operation was done. */
+/**
+ * The result in an answer.
+ * @throws SellerError, TaskUnknownError, or Error: then it is unknown whether the operation was done.
+ */
 function resultOf({ url, hasProfile }: Agent, { status, value }: Answered): unknown {
   const error = value?.['error'];
   if (isJsonObject(error)) throw refusalOf(error);
@@ -227,7 +235,7 @@ function resultOf({ url, hasProfile }: Agent, { status, value }: Answered): unkn
   return answer;
 }
 
-/** A Task of a call that has not ended. Its id is the transport's, by which nobody is to ask. */
+/** True for a Task of a call that has not ended. Its id is the transport's, so nobody may ask for the task by it. */
 function isUnderWay(answer: unknown): boolean {
   const state = isJsonObject(answer) ? stateOf(answer['status']) : undefined;
   return state === 'submitted' || state === 'working';
@@ -239,7 +247,7 @@ function refusalOf(error: JsonObject): Error {
   if (refusal) return refusal;
   const detail = typeof message === 'string' ? sellerText(message) : '';
   if (code === A2A_ERROR_CODE.TASK_NOT_FOUND) return new TaskUnknownError(detail);
-  // How the transport refuses a registration: the operation is called once more without it.
+  // The transport refuses a registration with this code: the operation is called once more without it.
   if (code === A2A_ERROR_CODE.PUSH_NOTIFICATION_NOT_SUPPORTED) {
     return new SellerError('INVALID_REQUEST', detail, { field: 'push_notification_config' });
   }
@@ -264,7 +272,7 @@ async function agentOf(agentUrl: string, caller: Caller, exchange: Exchange): Pr
       }
       found.push(`${place} answers HTTP ${status}${status === 200 ? ' without a JSON object' : ''}`);
     } catch (error) {
-      // Front doors send whatever they do not know to a page of theirs.
+      // Many web servers redirect an unknown path to one of their pages.
       if (!(error instanceof RedirectError)) throw beforeCall(`the agent card ${place}`, error);
       found.push(error.message.replace(/\.$/, ''));
     }
@@ -274,10 +282,13 @@ async function agentOf(agentUrl: string, caller: Caller, exchange: Exchange): Pr
   );
 }
 
-/** Versions of the transport in which the profile is spoken. */
+/** The versions of the transport in which the profile is spoken. */
 const PROFILE_VERSIONS: readonly AgentVersion[] = ['1.0'];
 
-/** Whether a card requires the profile. @throws Error where it gives the profile parameters, which nobody has defined. */
+/**
+ * True if a card requires the profile.
+ * @throws Error if the card gives the profile parameters: the extension defines none.
+ */
 function requiresProfile({ capabilities }: JsonObject, place: string): boolean {
   const extensions = isJsonObject(capabilities) ? capabilities['extensions'] : undefined;
   if (!Array.isArray(extensions)) return false;
@@ -293,7 +304,7 @@ function requiresProfile({ capabilities }: JsonObject, place: string): boolean {
   );
 }
 
-/** Of a card of any version. */
+/** The JSON objects in the list of interfaces of a card, of any version. */
 function interfacesOf(card: JsonObject, place: string): readonly JsonObject[] {
   try {
     const read: unknown = isLegacyAgentCard(card)
@@ -307,10 +318,10 @@ function interfacesOf(card: JsonObject, place: string): readonly JsonObject[] {
   }
 }
 
-/** Interfaces of a card that are looked at. */
+/** The largest number of interfaces of a card that are read. */
 const MOST_INTERFACES = 32;
 
-/** The newest version that is spoken in JSON-RPC, at a URL that may be called. */
+/** The interface of the newest version that is spoken in JSON-RPC at a URL that may be called. */
 function chosenFrom(
   interfaces: readonly JsonObject[],
   versions: readonly AgentVersion[],
@@ -322,7 +333,7 @@ function chosenFrom(
     .map(({ url, protocolBinding, protocolVersion, tenant }) => {
       const version = versions.find((known) => textOf(protocolVersion).startsWith(known));
       const target = typeof url === 'string' ? canonicalOrUndefined(url) : undefined;
-      // As it is sent: what the parser passes over or encodes is in no message.
+      // The URL as it is sent: characters that the parser drops or encodes appear in no message.
       const href = typeof url === 'string' && target ? new URL(url).href : undefined;
       const reason =
         href === undefined
@@ -351,7 +362,7 @@ function chosenFrom(
   );
 }
 
-/** Why an interface is not kept for the calls to come. */
+/** The reason why an interface is not kept for later calls; undefined if it is. */
 function unfitReason(href: string, tenant: unknown): string | undefined {
   if (!isPrintable(href, MAX_TEXT)) return `longer than ${MAX_TEXT} characters`;
   const isLong = typeof tenant === 'string' && tenant.length > MAX_TEXT;

@@ -1,3 +1,5 @@
+// Takes over a task, a media buy or a URL that a seller already has, as an operation of its own (owed.md §10.3).
+// `registrations.adopt` and a reconciler that discovers media buys call it.
 import { isJsonObject } from '../codec/members.ts';
 import { MAX_TEXT } from '../codec/printable.ts';
 import { onlyKnown, text } from '../config/validate.ts';
@@ -56,7 +58,7 @@ const ADOPTION: Readonly<Record<keyof Adoption, true>> = {
   ref: true,
 };
 
-/** @throws RegistrationError */
+/** Checks the arguments of `adopt`. @throws RegistrationError */
 export function requireAdoption(adoption: Adoption, allowLoopback: boolean): void {
   checked(() => onlyKnown('adopt', adoption, ADOPTION));
   requireSeller(adoption, 'signature', allowLoopback);
@@ -82,7 +84,7 @@ export function requireAdoption(adoption: Adoption, allowLoopback: boolean): voi
   });
 }
 
-/** @throws RegistrationError */
+/** Checks the reports that `adopt` is told of. @throws RegistrationError */
 function requireReports(reporting: NonNullable<Adoption['reporting']>, mediaBuyId: string | undefined): void {
   checked(() => {
     onlyKnown('adopt.reporting', reporting, REPORTING);
@@ -109,7 +111,7 @@ interface AdoptOptions {
   readonly retentionMs: number;
 }
 
-/** An operation for a task or a media buy that the seller has already: the one that is known for it, else a new one. */
+/** Returns the operation that is known for a task or a media buy of the seller. If there is none, it makes one. */
 export async function adoptIn(
   { registrations, routes, hashes, newId, retentionMs }: AdoptOptions,
   adoption: Adoption,

@@ -1,3 +1,5 @@
+// Caches the URLs that sellers used before they were registered. These have no token, so they are found by path and
+// query. The routes of registrations look them up here, for deliveries.
 import type { Sender } from '../config/sender-entry.ts';
 import { soon } from './operation-rows.ts';
 import { ROUTE_KEPT_MS } from './remembered-routes.ts';
@@ -35,7 +37,7 @@ export function adoptedUrls({ load, now, sleep }: AdoptedUrlsOptions): {
     const nth = (begun += 1);
     try {
       const found = await load();
-      // Of two concurrent reads the one that began later counts.
+      // If two reads run concurrently, the one that began later wins.
       if (at >= readAt) [byPath, readAt] = [found, at];
       if (nth > ended.nth) ended = { nth };
     } catch (error) {
@@ -44,8 +46,9 @@ export function adoptedUrls({ load, now, sleep }: AdoptedUrlsOptions): {
     }
   };
   /**
-   * Waits for a read that begins from now on, so that URLs adopted before the delivery are found. It polls instead of sharing a
-   * promise with another delivery: on some platforms that never resolves (`requestsMayShare`).
+   * Waits for a read that begins from now on, so that it finds URLs that were adopted before the delivery. It polls
+   * instead of sharing a promise with another delivery: on some platforms such a promise never resolves
+   * (`requestsMayShare`).
    */
   const nextRefresh = async (): Promise<void> => {
     const since = begun;

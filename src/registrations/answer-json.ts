@@ -1,3 +1,5 @@
+// Turns values that callers pass into JSON text within limits, and names the place that JSON cannot keep. Used by all
+// that registers, and by the receiver for states and answers that it is given.
 import { utf8 } from '../codec/encoding.ts';
 import { RegistrationError } from './registrations-errors.ts';
 import { isPlainObject } from '../shared/realms.ts';
@@ -21,7 +23,7 @@ export type Given<T> = {
 };
 type GivenValue<V> = JsonObject extends V ? object : V;
 
-/** A part of a registration, and its limit. */
+/** A part of a registration, and the most bytes that it may have as JSON. */
 interface Part {
   readonly name: string;
   readonly maxBytes: number;
@@ -38,12 +40,12 @@ const CONTEXT: Part = {
   maxBytes: 16 * 1024,
 };
 
-/** The buyer's account that a call is for: the seller is asked about the task with it. */
+/** The buyer's account of a call, which later questions about its task repeat. */
 const ACCOUNT: Part = { name: 'arguments.account', maxBytes: 4 * 1024 };
 
 const REF: Part = { name: 'ref', maxBytes: 1024 };
 
-/** Objects and arrays around the innermost value. */
+/** The deepest nesting of objects and arrays that is accepted. */
 const MAX_DEPTH = 256;
 
 /** A place of a value that JSON cannot keep unchanged. */
@@ -59,7 +61,9 @@ export function misfit(value: unknown, at: string, depth: number): string | unde
   return found && `${at}${found.path.toReversed().join('')} ${found.what}`;
 }
 
-/** The path is put together for what is found alone. */
+/**
+ * Finds the first misfit. The path is put together only on the way back from one, so that plain values cost nothing.
+ */
 function misfitIn(value: unknown, depth: number): Misfit | undefined {
   if (typeof value !== 'object' || value === null) {
     const what = scalarMisfit(value);
@@ -80,14 +84,14 @@ function scalarMisfit(value: unknown): string | undefined {
 
 function misfitMember(members: object, depth: number): Misfit | undefined {
   for (const [name, member] of Object.entries(members)) {
-    // One that is undefined is not in the JSON.
+    // A member that is undefined is not in the JSON.
     const found = member === undefined ? undefined : misfitIn(member, depth + 1);
     if (found) return within(found, `.${name}`);
   }
   return undefined;
 }
 
-/** Holes among them. */
+/** Checks items by index, so that holes in the list are found too. */
 function misfitItem(items: readonly unknown[], depth: number): Misfit | undefined {
   for (let place = 0; place < items.length; place += 1) {
     const found = misfitIn(items[place], depth + 1);
@@ -128,7 +132,7 @@ function requireFit({ name, maxBytes }: Part, text: string): void {
   );
 }
 
-/** A copy of the arguments, as they are sent each time. @throws RegistrationError */
+/** The arguments of a call as JSON text: each repeat sends the same. @throws RegistrationError */
 export function argumentsText(value: unknown): string {
   if (!isObject(value)) {
     throw new RegistrationError(
@@ -175,11 +179,11 @@ export function checkedRef(value: unknown): string {
   return value;
 }
 
-/** Whether a value is the name of an operation. */
+/** True for a text that can be the name of an operation. */
 export const isTaskType = (value: unknown): value is string =>
   typeof value === 'string' && /^[\w.-]{1,255}$/.test(value);
 
-/** @throws RegistrationError */
+/** Refuses a task type that cannot be the name of an operation. @throws RegistrationError */
 export function requireTaskType(taskType: unknown): void {
   if (isTaskType(taskType)) return;
   throw new RegistrationError(

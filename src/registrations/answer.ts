@@ -1,3 +1,5 @@
+// Reads the answer of a seller, of either transport: its task, its result, its errors (calls.md §1, §2). Registrations
+// read the answers of calls with it; poller and reconciler those of their questions.
 import { isJsonObject, type JsonObject, present, textMember, withoutNulls } from '../codec/members.ts';
 import { utf8 } from '../codec/encoding.ts';
 import { MAX_TEXT } from '../codec/printable.ts';
@@ -27,21 +29,19 @@ export {
   waitMs,
 } from './seller-error.ts';
 
-/* How the answer of a seller is read: calls.md §1 and §2. */
-
 const membersOf = (value: unknown): JsonObject => (isJsonObject(value) ? value : {});
 
 const textIn = (value: unknown): string | undefined =>
   typeof value === 'string' && value !== '' ? value : undefined;
 
-/** Whether a tool-transport client says that the tool itself has failed. */
+/** True if the result of a tool says `isError`. */
 export function isFailedTool(raw: unknown): boolean {
   return membersOf(raw)['isError'] === true;
 }
 
-/** Parts of a tool's content that are looked at. */
+/** The largest number of parts of a tool's content that are read. */
 const MOST_PARTS = 16;
-/** Characters of its texts that are looked at for an object: each text is parsed anew. */
+/** The most characters of its texts that are parsed for an object: each text is parsed anew. */
 const MAX_PARSED = 1_048_576;
 
 /** The texts in the content of a tool's result. */
@@ -50,7 +50,7 @@ export function textsIn(content: unknown): readonly string[] {
   return content.slice(0, MOST_PARTS).flatMap((part) => textIn(membersOf(part)['text']) ?? []);
 }
 
-/** Those of them that may be parsed: what one that is too long leaves is there for the next. */
+/** The texts that fit within `MAX_PARSED` together; one that is too long is left out. */
 export function parsableTexts(texts: readonly string[]): readonly string[] {
   let left = MAX_PARSED;
   return texts.filter(({ length }) => {
@@ -91,8 +91,8 @@ function isMessage(layer: JsonObject): boolean {
 }
 
 /**
- * Where the agent transport puts a task or a message: version 1.0 puts it in a member, a stream ends with a status, and a
- * client may return the whole answer.
+ * The objects that may be a task or a message of the agent transport. Version 1.0 has them in a member, a stream ends
+ * with a status, and a client may return the whole answer.
  */
 function layersOf(answer: unknown): readonly JsonObject[] {
   const outer = membersOf(answer);
@@ -122,8 +122,8 @@ function agentTaskIn(answer: unknown): AgentTask | undefined {
 }
 
 /**
- * The data part that callers take from an agent's answer. What they understand beyond the protocol's own rule (data in a
- * later artifact, a message, an answer that is wrapped twice) is left out.
+ * The data part that callers take from an agent's answer, by the protocol's own rule: no later artifact,
+ * no message, no answer wrapped twice.
  */
 export function agentAnswerData(raw: unknown): Pick<AgentData, 'data' | 'wrappedResponse'> {
   const isMalformed = isJsonObject(raw) && agentPayload(raw) === 'malformed';
@@ -132,10 +132,7 @@ export function agentAnswerData(raw: unknown): Pick<AgentData, 'data' | 'wrapped
   return found;
 }
 
-/**
- * An answer, opened: of a completed Task its data is what is read, and the Task is known beside it (calls.md §1.1); of a Task in
- * another state it is read by that.
- */
+/** An opened answer. `body` is the data of a completed Task (calls.md §1.1), and else the answer itself. */
 interface Opened {
   readonly body: unknown;
   readonly task?: AgentTask;
@@ -148,13 +145,13 @@ function opened(raw: unknown, taskType: string): Opened {
   return { body: task.status === 'completed' ? withoutLayer(task.data, taskType) : answer, task };
 }
 
-/** An error alone in `result` stands beside the status like any other (calls.md §1.9). */
+/** The answer, with an error that stands alone in `result` put beside the status (calls.md §1.9). */
 function withoutLayer(answer: unknown, taskType: string): unknown {
   const { result, ...members } = membersOf(answer);
   return isErrorAlone(result, taskType) ? { ...members, ...result } : answer;
 }
 
-/** The errors of an answer, in the order in which they count (calls.md §2.3). */
+/** The errors of an answer, the decisive one first (calls.md §2.3). */
 export function reportedErrors(raw: unknown, taskType: string): readonly ReportedError[] {
   const { body, task } = opened(raw, taskType);
   const found = [...errorsIn(membersOf(body)), ...(task ? errorsInTask(task) : [])];
@@ -163,7 +160,10 @@ export function reportedErrors(raw: unknown, taskType: string): readonly Reporte
   return inTexts.length > 0 ? inTexts : errorsOf(textsOf(raw).join(' '));
 }
 
-/** Those in a Task's data count most; then those of its artifacts' other data parts, then of its message's. */
+/**
+ * The errors of a Task: those in its data. Without any, those in the other data parts of its artifacts, then of its
+ * message.
+ */
 function errorsInTask(task: AgentTask): readonly ReportedError[] {
   const found = errorsIn(membersOf(task.data));
   if (found.length > 0) return found;
@@ -175,13 +175,13 @@ function partsOfTask({ body: { artifacts, status } }: AgentTask): readonly JsonO
   return [...(Array.isArray(artifacts) ? artifacts : []), membersOf(status)['message']].flatMap(dataParts);
 }
 
-/** Members whose errors are no warnings. */
+/** The members that report a failure and no warning. */
 const FATAL = ['adcp_error', 'proto_error'] as const;
 
-/** Of a list the first few are told. */
+/** The largest number of errors that a message repeats. */
 const MOST_ERRORS = 3;
 
-/** The same as text; empty where there is nothing. */
+/** The errors of an answer in one line; empty if there are none. */
 export const errorTextIn = (raw: unknown, taskType = ''): string =>
   reportedErrors(raw, taskType)
     .slice(0, MOST_ERRORS)
@@ -193,9 +193,9 @@ export const errorTextIn = (raw: unknown, taskType = ''): string =>
 const isCoded = ({ code, recovery }: ReportedError): boolean => code !== undefined || recovery !== undefined;
 
 /**
- * The error of a call, answered or thrown by a client; undefined where the answer tells of a task or is a result, and where
- * nothing says what the error is: then the call was not answered (calls.md §2.5 to §2.7).
- * @param taskType absent: of a question, which has no result of its own.
+ * The error of a call, answered or thrown by a client. Undefined for a result or a task. Undefined too if nothing says
+ * what the error is: then the call counts as unanswered (calls.md §2.5 to §2.7).
+ * @param taskType absent: the call was a question, which has no result of its own.
  */
 export function refusalIn(raw: unknown, taskType = ''): SellerError | undefined {
   const answer = unwrapped(raw);
@@ -205,7 +205,7 @@ export function refusalIn(raw: unknown, taskType = ''): SellerError | undefined 
   return error && isRefusal(raw, error, taskType) ? sellerErrorOf(error) : undefined;
 }
 
-/** Errors of networks and runtimes have codes too: only the protocol's are a seller's, and what it put into `data`. */
+/** The seller's error in one that a client threw. Networks have codes too, so only the protocol's count, and `data`. */
 function thrownRefusal(error: Error): SellerError | undefined {
   const { code, data, ...members } = Object.fromEntries(Object.entries(error)) as JsonObject;
   const reported = errorsOf({ code: typeof code === 'number' ? code : undefined, data }).find(isCoded);
@@ -223,7 +223,7 @@ function isRefusal(raw: unknown, { code }: ReportedError, taskType: string): boo
   if (task && task.status !== 'completed') return FAILED.has(task.status);
   const told = toolTaskIn(body, taskType);
   if (told) {
-    // A task of its own has failed; without one it is the call.
+    // With a task of its own, the task has failed; without one, the call has.
     const isOfTask =
       (told.taskId ?? (task && innerTaskIn(task.body, task.data, taskType)?.taskId)) !== undefined;
     return !isOfTask && (FAILED.has(told.status) || isFailedTool(raw));
@@ -234,7 +234,7 @@ function isRefusal(raw: unknown, { code }: ReportedError, taskType: string): boo
   return !hasResult(members, taskType);
 }
 
-/** Whether a refused call has left something all the same: it names the media buy that it was to make. */
+/** True if a refused call names the media buy that it was to make: it may have been done. */
 export function isContradicted(raw: unknown, taskType: string): boolean {
   if (taskType !== 'create_media_buy') return false;
   const { body, task } = opened(raw, taskType);
@@ -242,10 +242,10 @@ export function isContradicted(raw: unknown, taskType: string): boolean {
   return told.some((members) => hasResult(membersOf(members), taskType));
 }
 
-/** Whether the object of a failed tool says what became of the operation; of any other nothing is known. */
+/** True if the object of a failed tool says how the operation stands. Any other object leaves it unknown. */
 export const isOutcome = (answer: unknown): boolean => refusalIn(answer) !== undefined || tellsOfTask(answer);
 
-/** Whether an answer tells of a task. */
+/** True if an answer tells of a task. */
 function tellsOfTask(raw: unknown): boolean {
   const { body, task } = opened(raw, '');
   return task !== undefined || toolTaskIn(body, '') !== undefined;
@@ -263,10 +263,10 @@ export function taskUnknownIn(answer: unknown): TaskUnknownError | undefined {
 }
 
 /**
- * The task in a first answer: of the tool transport `{ status, task_id }`, of the agent transport a task, as it is
- * or under `result` or `task`. An object without a task is the result itself; a status in it that is no task's is one of the
- * result, which has to be there then: of a media buy its id.
- * @throws RegistrationError `answer_invalid` for anything else: whether the operation was done is then not known.
+ * The task or the result in a first answer. The tool transport has a task as `{ status, task_id }`; the agent transport
+ * has it as the answer, or in `result` or `task`. Any other object is the result. Its status may be no task's if it has
+ * a part of a result, e.g. a media buy's id.
+ * @throws RegistrationError `answer_invalid` for anything else: it is then unknown if the operation was done.
  */
 export function answerIn(raw: unknown, taskType: string): SellerAnswer {
   const { body, task } = opened(raw, taskType);
@@ -283,7 +283,7 @@ export function answerIn(raw: unknown, taskType: string): SellerAnswer {
   );
 }
 
-/** The answer in a Task; undefined where its data has to be looked at as a result. */
+/** The answer in a Task; undefined if its data has to be read as a result. */
 function agentAnswer({ status, body, taskId, data }: AgentTask, taskType: string): SellerAnswer | undefined {
   if (status !== 'completed') return { status, ...idOf(taskId), ...(data !== undefined && { data }) };
   if (data === undefined) return { status, ...idOf(taskId) };
@@ -302,11 +302,11 @@ function agentAnswer({ status, body, taskId, data }: AgentTask, taskType: string
 const idOf = (taskId: string | undefined): Pick<SellerAnswer, 'taskId'> =>
   taskId === undefined ? {} : { taskId };
 
-/** Of a result: a tool's names its task beside a media buy's status. */
+/** The id of the task beside a result. With the tool transport it stands next to the status of a media buy. */
 const taskIdOf = (body: unknown, task: AgentTask | undefined): string | undefined =>
   task ? task.taskId : textIn(membersOf(body)['task_id']);
 
-/** The length limit of a webhook's task id, applied to an answer. */
+/** Refuses a task id that is longer than a webhook's may be. @throws RegistrationError */
 function withinBounds(answer: SellerAnswer): SellerAnswer {
   const length = answer.taskId?.length ?? 0;
   if (length <= MAX_TEXT) return answer;
@@ -316,12 +316,12 @@ function withinBounds(answer: SellerAnswer): SellerAnswer {
   );
 }
 
-/** Members with which errors are reported that are in no result, and of transports. */
+/** Members that report an error and are part of no result. `isError` is the transports'. */
 const FAILURES = ['error', 'adcp_error', 'proto_error', 'isError'] as const;
 
 const isThere = (value: unknown): boolean => value !== undefined && value !== null && value !== false;
 
-/** Why an answer without a known status cannot be the result of the operation. */
+/** The reason why an answer without a known status is no result of the operation; undefined if it is. */
 function notAResult(raw: unknown, answer: unknown, taskType: string): string | undefined {
   if (!isPlainObject(answer)) return 'is not a plain object';
   const members = membersOf(answer);
@@ -336,13 +336,13 @@ function notAResult(raw: unknown, answer: unknown, taskType: string): string | u
   return hasResult(members, taskType) && !hasUnknownStatus(members) ? undefined : withoutResult(members);
 }
 
-/** Whether it is a Task of the agent transport in a state that no version has: begun work may not be taken for a result. */
+/** True for an agent's Task in a state of no version. Without this, work that has begun would pass for a result. */
 function hasUnknownState(raw: unknown): boolean {
   const answer = unwrapped(raw);
   return !agentTaskIn(answer) && layersOf(answer).some(({ status }) => stateOf(status) !== undefined);
 }
 
-/** A task in a status that is no word of tasks; beside a media buy it is the buy's. */
+/** True for a task whose status is no word of tasks. Beside a media buy it is the buy's. */
 const hasUnknownStatus = (members: JsonObject): boolean =>
   textIn(members['task_id']) !== undefined &&
   present(members, 'status') !== undefined &&
@@ -357,7 +357,7 @@ function withoutResult(members: JsonObject): string | undefined {
   return isEmpty(members) ? 'has no part of a result' : undefined;
 }
 
-/** The task that an object of the tool transport tells of. */
+/** The task that an object of the tool transport tells of; undefined if it tells of none. */
 function toolTaskIn(answer: unknown, taskType: string): SellerAnswer | undefined {
   for (const layer of layersOf(answer)) {
     const status = taskWordIn(layer, taskType);
@@ -368,7 +368,7 @@ function toolTaskIn(answer: unknown, taskType: string): SellerAnswer | undefined
   return undefined;
 }
 
-/** Member `result`, else what stands beside the status. */
+/** The member `result`; if it is absent, the members beside the status. */
 function toolResult(body: JsonObject): unknown {
   const result = present(body, 'result');
   if (result !== undefined) return result;
@@ -380,17 +380,17 @@ function toolResult(body: JsonObject): unknown {
     : resultBeside(Object.fromEntries(members), textMember(body, 'status'));
 }
 
-/** What stands in any answer is not what came of work that is done (calls.md §1.6). */
+/** The members as a result. Those of any answer are no result of work that is done (calls.md §1.6). */
 const resultBeside = (members: JsonObject, status: string | undefined): JsonObject | undefined =>
   status === 'completed' && isEmpty(members) ? undefined : members;
 
-/** An object without its members that are null, and without what says that it was answered before (calls.md §1.4, §1.8). */
+/** An object without its null members, and without `replayed` (calls.md §1.4, §1.8). */
 function shown(body: JsonObject): JsonObject {
   const { replayed: _before, ...members } = withoutNulls(body);
   return members;
 }
 
-/** A result as it is handed on; of one that names a task beside a media buy's status that is the envelope's. */
+/** A result as it is handed on. Members of the envelope go if it names a task beside a media buy's status. */
 function resultOf(body: unknown, task: AgentTask | undefined): unknown {
   const members = shown(membersOf(body));
   if (task || textIn(members['task_id']) === undefined) return members;

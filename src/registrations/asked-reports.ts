@@ -1,34 +1,34 @@
+// Finds the delivery reports that a call asks for, of which media buy, and its flight (owed.md §1.2, §1.3). They are
+// kept with the operation unencrypted until a media buy is named, so they have no credential in them.
 import { isJsonObject, type JsonObject, present, textMember } from '../codec/members.ts';
 import { MAX_TEXT } from '../codec/printable.ts';
 import { parseInstant } from '../events/instant.ts';
 import { DAY_MS, FREQUENCIES, type Frequency, type Period } from '../windows/calendar.ts';
 import { joined } from '../windows/terms.ts';
 
-/*
- * What a call asks a seller to report (owed.md §1.2), and of which media buy: kept with the operation, in the clear, until a media
- * buy is named. No credential is among it.
- */
-
-/** The reports that a call asks for, if any, of the media buy that it makes or updates. */
+/** The reports that a call asks for, of the media buy that it makes or updates. */
 export interface AskedReports {
-  /** null: the call takes the reports of the buy away. Absent: it says nothing of them. */
+  /** null: the call ends the reports of the buy. Absent: it does not mention them. */
   readonly frequency?: Frequency | null;
-  /** The metrics that it asks for; null: the seller chooses. Absent: it asks for more than an update could repeat. */
+  /**
+   * The metrics that it asks for; null: the seller chooses. Absent: it asks for more than an update of ours could
+   * repeat.
+   */
   readonly metrics?: readonly string[] | null;
-  /** Of the buy that is updated. */
+  /** The buy that the call updates; absent if it makes one. */
   readonly mediaBuyId?: string;
-  /** Absent: not said, or relative (`asap`). */
+  /** Absent: not given, or relative (`asap`). */
   readonly start?: number;
   readonly end?: number;
-  /** When its packages are active; absent: the whole flight. Open ends are left out. */
+  /** The times in which its packages are active; absent: the whole flight. Open ends are left out. */
   readonly packages?: readonly Partial<Period>[];
   readonly products: readonly string[];
 }
 
-/** Packages that are looked at. */
+/** The largest number of packages that are read. */
 const MOST_PACKAGES = 1000;
 
-/** @returns undefined for a call that makes no media buy, and changes none. */
+/** The reports that a call asks for. @returns undefined for a call that neither makes nor changes a media buy. */
 export function askedReports(taskType: string, args: JsonObject): AskedReports | undefined {
   if (taskType !== 'create_media_buy' && taskType !== 'update_media_buy') return undefined;
   const frequency = frequencyIn(args);
@@ -50,7 +50,7 @@ export function askedReports(taskType: string, args: JsonObject): AskedReports |
   };
 }
 
-/** The packages of a media buy, as far as they are looked at. */
+/** The packages of a media buy, at most `MOST_PACKAGES`. */
 export function packagesIn(of: JsonObject): readonly JsonObject[] {
   const given = present(of, 'packages');
   return Array.isArray(given) ? given.slice(0, MOST_PACKAGES).filter(isJsonObject) : [];
@@ -61,7 +61,10 @@ export const productsIn = (packages: readonly JsonObject[]): readonly string[] =
   ...new Set(packages.flatMap((one) => textMember(one, 'product_id') ?? [])),
 ];
 
-/** The frequency that `reporting_webhook` asks for; null where it is taken away; undefined where it is not there, or another word. */
+/**
+ * The frequency that `reporting_webhook` asks for. null: the call removes it. Undefined: it is absent, or its word is
+ * unknown.
+ */
 function frequencyIn(args: JsonObject): Frequency | null | undefined {
   if (Object.hasOwn(args, 'reporting_webhook') && args['reporting_webhook'] === null) return null;
   const webhook = present(args, 'reporting_webhook');
@@ -70,7 +73,7 @@ function frequencyIn(args: JsonObject): Frequency | null | undefined {
   return FREQUENCIES.find((one) => one === word);
 }
 
-/** Members of `reporting_webhook` that an update of ours can say again. */
+/** The members of `reporting_webhook` that an update of ours can repeat. */
 const REPEATABLE: ReadonlySet<string> = new Set([
   'url',
   'authentication',
@@ -79,10 +82,13 @@ const REPEATABLE: ReadonlySet<string> = new Set([
   'requested_metrics',
 ]);
 
-/** Metrics that are kept. */
+/** The largest number of metrics that are kept. */
 const MOST_METRICS = 100;
 
-/** An update replaces `reporting_webhook` whole: where it has more than is kept here, nobody could send it again. */
+/**
+ * The metrics that can be repeated. An update replaces `reporting_webhook` whole, so one with members beyond these
+ * could not be sent again.
+ */
 function metricsIn(args: JsonObject): readonly string[] | null | undefined {
   const webhook = present(args, 'reporting_webhook');
   if (!isJsonObject(webhook) || !Object.keys(webhook).every((name) => REPEATABLE.has(name))) return undefined;
@@ -98,31 +104,31 @@ const isName = (one: unknown): boolean => typeof one === 'string' && one.length 
 export const instantIn = (of: JsonObject, name: string): number | undefined =>
   parseInstant(textMember(of, name) ?? '')?.ms;
 
-/** The flight of a media buy or a package, as far as it is said. */
+/** The flight of a media buy or a package; an instant that is not given is left out. */
 export function flightIn(of: JsonObject): Partial<Period> {
   const [start, end] = [instantIn(of, 'start_time'), instantIn(of, 'end_time')];
   return { ...(start !== undefined && { start }), ...(end !== undefined && { end }) };
 }
 
-/** When packages are active: those that are paused or canceled are not. */
+/** The times in which packages are active, without those that are paused or canceled. */
 export function activePackages(packages: readonly JsonObject[]): readonly Partial<Period>[] {
   const isStopped = (one: JsonObject): boolean =>
     ['paused', 'canceled'].some((name) => present(one, name) === true);
   return packages.filter((one) => !isStopped(one)).map(flightIn);
 }
 
-/** The flight of a media buy, and what of it is known. */
+/** The known flight of a media buy. */
 export interface Flight extends Partial<Period> {
   readonly packages?: readonly Partial<Period>[];
 }
 
-/** A seller could name any year. Ms. */
+/** The longest time before the registration that is expected of reports, because a seller could name any year. Ms. */
 const MOST_BEFORE_MS = 400 * DAY_MS;
 
 /**
  * The spans of time in which at least one package is active (owed.md §1.3).
- * @param now where the start is not known: it begins when it is agreed.
- * @param since when the buy was registered: what was long before that nobody asks for.
+ * @param now the start, if none is known: the flight begins when it is agreed.
+ * @param since the time of registration: nobody asks for reports of long before it.
  */
 export function spansOf(
   { start = NaN, end = Infinity, packages = [{}] }: Flight,

@@ -1,3 +1,5 @@
+// Makes the attempts of one call, and decides what an error does to its operation (calls.md §2.5 to §2.9). A
+// registration calls it. An attempt without an answer may have been done, so no later error may say that nothing was.
 import type { RaiseAlarm } from '../shared/alarms.ts';
 import { MAX_TEXT, printableText } from '../codec/printable.ts';
 import { printableValue } from '../codec/printable-value.ts';
@@ -8,32 +10,32 @@ import type { OperationSeen } from './operation.ts';
 import type { RegisteredCall } from './request.ts';
 import type { SellerError } from './seller-error.ts';
 
-/*
- * The attempts of one call, and what an error does to its operation (calls.md §2.5 to §2.9). An attempt that was not answered may
- * have been done, so no later error says that nothing was.
- */
-
-/** What attempts work with. */
+/** The parts that attempts work with. */
 export interface AttemptsContext {
   readonly operations: Pick<Operations, 'refuse' | 'reject' | 'postpone' | 'attempted' | 'get'>;
   readonly raise: RaiseAlarm;
-  /** Nobody is given the error of the call: its refusal is an alarm. */
+  /** True if no caller receives the error of the call: then a refusal raises an alarm. */
   readonly isUnattended?: boolean;
 }
 
 /** The attempts of a call in this process. */
 export interface Attempts {
-  /** One attempt. A seller's error that a client threw is its answer. Rejects where there is none. */
+  /**
+   * Makes one attempt. It resolves with a seller's error too, if a client threw it. It rejects if there is no answer.
+   */
   readonly make: (call: (asked: RegisteredCall) => unknown) => Promise<unknown>;
-  /** Keeps what an error did to the operation. @returns the call that may be made at once; undefined: the error is the caller's. */
+  /**
+   * Stores the effect of an error on the operation.
+   * @returns the call that may be made at once; undefined: the error is the caller's.
+   */
   readonly refused: (refusal: SellerError, answer: unknown) => Promise<Operation | undefined>;
-  /** An answer that is no refusal came, and may turn out to be one that cannot be taken (calls.md §2.6). */
+  /** Notes that an answer came which is no refusal, but may prove unusable (calls.md §2.6). */
   readonly untaken: () => void;
-  /** Whether one of them may have been done without an answer. */
+  /** True if an earlier attempt may have been done without an answer. */
   readonly isRepeat: () => boolean;
 }
 
-/** Errors that say who calls, and nothing of the call. */
+/** Errors that are about the caller's credentials, and say nothing of the call. */
 const CREDENTIALS: ReadonlySet<string> = new Set([
   'AUTH_REQUIRED',
   'AUTH_MISSING',
@@ -41,11 +43,14 @@ const CREDENTIALS: ReadonlySet<string> = new Set([
   'INSUFFICIENT_PERMISSIONS',
 ]);
 
-/** How a text names the registration of webhooks (calls.md §2.9). `reporting_webhook` is another one's. */
+/**
+ * Words by which an error means the registration of webhooks (calls.md §2.9). `reporting_webhook` is a separate
+ * argument, so it is removed first.
+ */
 const REGISTRATION =
   /\bpush\b|push_?notification|webhook|callback|operation_?id|\bsync(?:hronous(?:ly)?)?[ -]only\b/i;
 
-/** Whether an error is about where webhooks are to go, and not about the call. */
+/** True if an error is about the registration of webhooks and not about the call. */
 function isAboutRegistration({ code, field = '', message }: SellerError): boolean {
   if (code !== 'INVALID_REQUEST') return false;
   return REGISTRATION.test(`${field}\n${message}`.replaceAll(/reporting_?webhook/gi, ''));
@@ -54,13 +59,13 @@ function isAboutRegistration({ code, field = '', message }: SellerError): boolea
 export function attemptsOf(operation: Operation, context: AttemptsContext): Attempts {
   const { operations, raise, isUnattended = false } = context;
   let asked = operation;
-  /** Attempts without an answer, those that are under way among them. */
+  /** The number of attempts without an answer, running ones included. */
   let unanswered = operation.isRepeat ? 1 : 0;
   let isMarked = false;
 
   const pause = async (ms: number | undefined): Promise<void> => {
     const isAnswered = unanswered === 0;
-    // Nothing to keep: it is due when it would be anyway.
+    // Nothing to store: the call is due at that time anyway.
     if (ms === undefined && !isAnswered) return;
     const held = await operations.postpone(asked, { ms, isAnswered });
     isMarked = isAnswered;
@@ -68,24 +73,24 @@ export function attemptsOf(operation: Operation, context: AttemptsContext): Atte
   };
   const failed = async (error: unknown): Promise<void> => {
     if (!isOfKind(error, SellerBusyError)) return;
-    // Over its share, it was not looked at.
+    // The seller limits its rate and has not looked at the call.
     if (error.status === TOO_MANY_REQUESTS) unanswered -= 1;
     await pause(waitMs(error.retryAfterMs));
   };
-  /** Keeps a refusal, and tells of it where it is news that the caller is not given. */
+  /** Stores a refusal. It raises an alarm if that is news and no caller receives it. */
   const rejected = async (refusal: SellerError, state: Rejected | 'calling'): Promise<void> => {
     const kept = state === 'calling' ? state : await operations.reject(asked, state, whyOf(refusal));
-    // The step of a move begins another one.
+    // The move's step makes another operation instead.
     if (isOldRevision(refusal)) return;
     const is = await operations.get(asked);
-    // One that was answered meanwhile, or is called by another request key, was not refused.
+    // A call that was answered meanwhile, or made under another request key, was not refused.
     if (!is || kept !== is.state) return;
     if (kept !== 'refused' || refusal.isUnknown || isUnattended) raise(alarmOf(is, refusal, kept));
   };
 
   /**
-   * The bytes of a step can never be taken, or were not (told.md §3.2). Without a revision in them, and after an attempt that was not
-   * answered, that may hold the media buy still: as of any other operation they are repeated.
+   * True for a step whose revision is out of date: the seller has not taken its bytes, and never will (told.md §3.2).
+   * The step is repeated like any other operation if its arguments have no revision and an attempt was left unanswered.
    */
   const isOldRevision = ({ code }: SellerError): boolean =>
     operation.isStep === true &&
@@ -108,7 +113,7 @@ export function attemptsOf(operation: Operation, context: AttemptsContext): Atte
         const refusal = refusalIn(error);
         if (!refusal) {
           await failed(error);
-          // A client's error may repeat a page of the seller's.
+          // The message of a client's error may contain a page of the seller's.
           throw printableValue(error);
         }
         answer = refusal;
@@ -117,7 +122,7 @@ export function attemptsOf(operation: Operation, context: AttemptsContext): Atte
       return answer;
     },
     refused: async (refusal, answer) => {
-      // Another attempt by this key is under way.
+      // Another attempt under this key is still running.
       if (refusal.code === 'IDEMPOTENCY_IN_FLIGHT') unanswered += 1;
       if (refusal.recovery === 'transient' && !isOldRevision(refusal)) {
         await pause(refusal.retryAfterMs);
@@ -132,17 +137,17 @@ export function attemptsOf(operation: Operation, context: AttemptsContext): Atte
   };
 }
 
-/** A seller's words: short, and printable. */
+/** The seller's error as it is stored: short, and printable. */
 const whyOf = ({ code, message }: SellerError): Why => ({
   refusal: code,
   reason: printableText(message, MAX_TEXT),
 });
 
-/** What an error leaves of a call that may have been done. */
+/** The state after an error if an earlier attempt may have been done. */
 const afterNoAnswer = ({ code }: SellerError): 'orphaned' | 'calling' =>
   CREDENTIALS.has(code) ? 'calling' : 'orphaned';
 
-/** What somebody has to look at. */
+/** The alarm for a person to look at. */
 function alarmOf(
   { agentUrl: sender, operationId, taskType, ref }: OperationSeen,
   { code, message }: SellerError,

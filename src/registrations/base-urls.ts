@@ -1,13 +1,13 @@
+// Reads the option `baseUrl`: the URLs below which sellers are given theirs, and that the receiver serves.
+// `createRegistrations` and its routes use it.
 import { MOST_BASES } from '../config/public-url.ts';
 import { ConfigError } from '../shared/errors.ts';
 import type { RegistrationsOptions } from './registrations-options.ts';
 
-/* The option `baseUrl`: below which URLs sellers are told theirs, and which of them are served. */
-
-/** Without a `/` at their ends; the first is what sellers are told. */
+/** URLs without a `/` at their ends. Sellers are given URLs below the first. */
 export type BaseUrls = readonly [string, ...string[]];
 
-/** @throws ConfigError for an empty list, one of more than eight, and one URL twice, too. */
+/** Checks `baseUrl`. @throws ConfigError for a wrong URL, an empty list, more than eight URLs, or a duplicate. */
 export function baseUrlsOf({ baseUrl, allowLoopback = false }: RegistrationsOptions): BaseUrls {
   const given: readonly unknown[] = Array.isArray(baseUrl) ? baseUrl : [baseUrl];
   if (given.length > MOST_BASES) {
@@ -20,7 +20,7 @@ export function baseUrlsOf({ baseUrl, allowLoopback = false }: RegistrationsOpti
   return [first, ...others];
 }
 
-/** The value of `publicUrl` that serves them. */
+/** The value of `publicUrl` with which a receiver serves all of them. */
 export function publicUrlsOf([first, ...others]: BaseUrls): string | readonly string[] {
   return others.length === 0 ? `${first}/*` : [first, ...others].map((url) => `${url}/*`);
 }
@@ -41,7 +41,7 @@ function baseUrlOf(baseUrl: unknown, allowLoopback: boolean): string {
   return url.href.replace(/\/+$/, '');
 }
 
-/** The path of `url`. @throws ConfigError where no delivery to `url` would reach the receiver. */
+/** Path and query of `url`. @throws ConfigError if no delivery to `url` would reach the receiver. */
 export function below(baseUrls: BaseUrls, url: string): Pick<URL, 'pathname' | 'search'> {
   const parsed = URL.canParse(url) ? new URL(url) : undefined;
   const isBelow = baseUrls.some((base) => parsed?.href.startsWith(`${base}/`));

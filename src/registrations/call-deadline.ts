@@ -1,18 +1,17 @@
+// Ends a call that takes too long, so that no other process makes the same call at the same time. Used by all that
+// calls sellers in the background: repeated calls, subscriptions, moves and checks of URLs.
 import { orAborted } from '../shared/time-limits.ts';
 
-/** The time that a call may take, by a clock that tests replace. */
+/** The time limit of a call, by a clock that tests replace. */
 export interface CallDeadline {
   readonly ms: number;
   /** The message of the error with which the call is aborted. */
   readonly reason: string;
-  /** Resolves early where the signal aborts. */
+  /** Resolves early if the signal aborts. */
   readonly sleep: (ms: number, signal: AbortSignal) => Promise<void>;
 }
 
-/**
- * Runs a call until its deadline, or until `stopping` aborts: before another process makes the call too. A call that ignores its
- * signal is no longer waited for.
- */
+/** Runs a call until its deadline, or until `stopping` aborts. A call that ignores its signal is not waited for. */
 export async function beforeDeadline<T>(
   { ms, reason, sleep }: CallDeadline,
   stopping: AbortSignal,

@@ -1,3 +1,5 @@
+// Defines the function that calls a seller: the option `call`, which owners write themselves or make with `mcpCaller`
+// or `a2aCaller`. All that asks sellers takes it: registrations, poller and reconciler.
 import type { CallSessions } from '../calls/sessions.ts';
 import type { Transport } from '../events/event.ts';
 import type { JsonObject } from './answer-json.ts';
@@ -31,13 +33,13 @@ export interface CallSeller {
   ) => Promise<readonly string[] | undefined>;
 }
 
-/** A seller that is asked what it declares. */
+/** A seller that is to be asked for its capabilities. */
 export interface AskedSeller {
   readonly agentUrl: string;
-  /** Of the operation or the task on whose occasion it is asked. */
+  /** The `ref` of the operation or task that is the occasion. */
   readonly ref?: string | undefined;
-  /** Of a poller. */
+  /** The sessions of the poller, if it asks. */
   readonly sessions?: CallSessions;
-  /** What it lists, where somebody has that; else the caller is asked. */
+  /** The seller's operations, if somebody knows them already. Absent: the caller is asked. */
   readonly names?: () => Promise<readonly string[] | undefined>;
 }

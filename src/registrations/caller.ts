@@ -1,3 +1,5 @@
+// Sends the requests of `mcpCaller` and `a2aCaller`: token, time limit, redirects, and refusals by HTTP status
+// (calls.md §4).
 import { isJsonObject } from '../codec/members.ts';
 import { retryAfterMs } from '../codec/retry-after.ts';
 import { requireUrl } from '../config/public-url.ts';
@@ -79,7 +81,10 @@ export const CALLER_OPTIONS: Readonly<Record<keyof CallerOptions, true>> = {
   fetch: true,
 };
 
-/** Where a function that makes callers has its name: given in the place of a caller, it is found before a seller is called. */
+/**
+ * The symbol under which a function that makes callers has its name. If such a function is given instead of a caller,
+ * this finds the mistake before a seller is called.
+ */
 export const CALLER_MAKER: unique symbol = Symbol.for('proto-webhooks.caller-maker') as never;
 
 /** A function that makes callers. */
@@ -92,45 +97,43 @@ export interface SellerRequest {
   readonly method: 'GET' | 'POST' | 'DELETE';
   readonly headers: Readonly<Record<string, string>>;
   readonly body?: Uint8Array<ArrayBuffer>;
-  /** What the session knows of redirects. */
+  /** Redirects of the session that later requests follow at once. */
   readonly moved: Moved;
-  /** Until the whole answer has been read. */
+  /** The signal for the request, until the whole answer has been read. */
   readonly signal: AbortSignal;
 }
 
-/** Sends a request, and gives the answer with its body decoded, not read yet (calls.md §4.1). */
+/** Sends a request, and resolves with the answer, its body decoded and unread (calls.md §4.1). */
 export type SellerFetch = (url: string, request: SellerRequest) => Promise<Response>;
 
-/** What both callers do alike. */
+/** The parts that both callers share. */
 export interface Caller {
   readonly timeoutMs: number;
-  /** Of an answer, decoded. */
+  /** The largest answer after decoding, bytes. */
   readonly maxAnswerBytes: number;
-  /** Members and items in it. */
+  /** The largest number of members and items in an answer. */
   readonly maxValues: number;
-  /** As of `Reach`. */
+  /** Says why a URL may not be called, like `Reach.refusedReason`. */
   readonly refusedReason: Reach['refusedReason'];
-  /**
-   * What one call of a seller is made with.
-   * @throws ConfigError where the URL cannot be called.
-   */
+  /** Makes one call's `fetch` and gets its token. @throws ConfigError if the URL cannot be called. */
   readonly callFor: (agentUrl: string, call: TokenCall) => Promise<SellerCall>;
 }
 
-/** Of one call, and of its session. */
+/** The means of one call and its session. */
 export interface SellerCall {
   /**
-   * Sends the token to the origin of `agentUrl` alone, and rejects with SellerError where the transport refuses the credentials,
-   * with SellerBusyError where it is to be called later.
+   * Sends the token to the origin of `agentUrl` only. It rejects with SellerError if the transport refuses the
+   * credentials, and with SellerBusyError if the seller asks to call later.
    */
   readonly fetch: SellerFetch;
-  /** As the function for it gave it for this call. */
+  /** The token that the owner's function gave for this call. */
   readonly token: string | undefined;
 }
 
 /**
+ * Checks the options of a caller.
  * @param now Unix ms, for a `Retry-After` that is a date.
- * @throws ConfigError where an option is wrong.
+ * @throws ConfigError if an option is wrong.
  */
 export function callerOf(
   name: string,
@@ -193,16 +196,16 @@ export function callerOf(
   };
 }
 
-/** How requests go out. */
+/** Sends a request, by the owner's `fetch` or our own. */
 interface Send extends Pick<Reach, 'refusedReason' | 'isRaw'> {
   readonly by: (url: string, init: AnyFetchInit) => Promise<Response>;
 }
 
-/** By the owner's `fetch`, which decodes and judges by itself, or by our own. @throws ConfigError */
+/** Takes the owner's `fetch`, which decodes and judges by itself, or our own. @throws ConfigError */
 function sendBy(given: CallerOptions['fetch'], { refusedReason, transport, isRaw }: Reach): Send {
   if (given === undefined) {
     const by: Send['by'] = async (url, init) => {
-      // What has named it was judged where it was found.
+      // The text that named the URL was judged where it was read.
       const reason = refusedReason(url, url);
       if (reason !== undefined) throw new Error(`${url} is ${reason}.`);
       return transport(url, init);
@@ -245,7 +248,7 @@ function tokenSource(auth: SellerAuth | undefined): TokenSource {
 
 const isBlank = (token: unknown): boolean => typeof token === 'string' && token.trim() === '';
 
-/** The token, which no message repeats. @throws ConfigError for what cannot be sent as one. */
+/** The token, which no message repeats. @throws ConfigError if it cannot be sent as one. */
 function requireToken(token: string): string {
   if (/^\s*bearer\s/i.test(token)) {
     throw new ConfigError('auth.token: begins with "Bearer ". Give the token alone.');
@@ -264,13 +267,13 @@ const UNAUTHORIZED = 401;
 const FORBIDDEN = 403;
 const UNAVAILABLE = 503;
 
-/** Whether a request had the token; `withheld`: there is one, and it is for another origin. */
+/** Says if a request had the token. `withheld`: there is one, but the request goes to another origin. */
 type TokenUse = 'none' | 'sent' | 'withheld';
 
 const tokenUse = (token: string | undefined, isSent: boolean): TokenUse =>
   token === undefined ? 'none' : isSent ? 'sent' : 'withheld';
 
-/** The refusal in an HTTP status, before the seller has looked at the call. */
+/** The refusal in an HTTP status, which a seller sends before it looks at the call. */
 function refusalOf(
   { status, headers }: Response,
   { url, token }: { readonly url: string; readonly token: TokenUse },
@@ -287,11 +290,13 @@ function refusalOf(
   return isBusy ? new SellerBusyError(status, retryAfterMs(retryAfter, now)) : undefined;
 }
 
-/** Names of a seller's operations that are kept, and the longest one: no task type is longer. */
+/** Bounds of a seller's operations that are kept. No task type is longer. */
 export const MOST_NAMES = 1000;
 const MAX_NAME = 255;
 
-/** Names in a list of objects that a seller gives, those that can be an operation's: it is kept for long. */
+/**
+ * The names in a list of objects that a seller gives. They are kept for long, so their number and length are bounded.
+ */
 export function namesIn(list: unknown, member: 'name' | 'id', most: number = MOST_NAMES): readonly string[] {
   const names: string[] = [];
   for (const item of Array.isArray(list) ? (list as readonly unknown[]) : []) {
@@ -302,7 +307,7 @@ export function namesIn(list: unknown, member: 'name' | 'id', most: number = MOS
   return names;
 }
 
-/** The same, with the pause that the body asks for where that is the longer one (calls.md §2.4). */
+/** The same error, with the pause that the body asks for if it is longer (calls.md §2.4). */
 function longerOf(busy: SellerBusyError, body: unknown): SellerBusyError {
   const errors = isJsonObject(body) ? errorsIn(body) : [];
   const said = Math.max(busy.retryAfterMs ?? 0, ...errors.map(({ retryAfterMs: ms = 0 }) => ms));
@@ -312,7 +317,7 @@ function longerOf(busy: SellerBusyError, body: unknown): SellerBusyError {
 const NOT_FOUND = 404;
 const SERVER_ERROR = 500;
 
-/** An answer of a web server in the place of an agent: its page would fill the message of an error. */
+/** The error for an answer of a web server instead of an agent. A message with its page in it would be useless. */
 export function noAgentOf(url: string, { ok, status, headers }: Response): Error | undefined {
   const type = headers.get('content-type') ?? '';
   const isPage = type.startsWith('text/html');

@@ -1,3 +1,5 @@
+// Asks sellers for their capabilities about once a day, and stores what they declare (verification.md §5.29).
+// Registrations and the poller ask; the keys of senders, editions and moves read the answers.
 import { putBounded } from '../shared/bounded.ts';
 import { isJsonObject, type JsonObject } from '../codec/members.ts';
 import { requireBounded } from '../calls/bounds.ts';
@@ -15,15 +17,15 @@ import { limited, orAborted } from '../shared/time-limits.ts';
 import { unwrapped } from './answer.ts';
 import type { AskedSeller, CallSeller } from './call-seller.ts';
 
-/** Asks sellers what they declare, and keeps it (verification.md §5.29). */
+/** Asks sellers for their capabilities, and stores them (verification.md §5.29). */
 export interface Capabilities {
-  /** Asks a seller, where that is due and it lists the operation. Never rejects. */
+  /** Asks a seller if that is due and its list has the operation. It never rejects. */
   readonly ask: (of: AskedSeller, signal: AbortSignal) => Promise<void>;
-  /** What the seller declared last. */
+  /** The latest capabilities that the seller declared. */
   readonly of: (agentUrl: string) => Promise<Declared>;
 }
 
-/** The member of registrations that asks, for a poller. */
+/** The member of registrations that asks, for a poller and a reconciler. */
 export const CAPABILITIES: unique symbol = Symbol.for('proto-webhooks.capabilities') as never;
 
 export interface WithCapabilities {
@@ -31,31 +33,31 @@ export interface WithCapabilities {
 }
 
 interface CapabilitiesOptions {
-  /** Absent: nobody is asked. */
+  /** Absent: no seller is asked. */
   readonly call: CallSeller | undefined;
   readonly rows: StoreRegistrations;
   readonly hashes: Pick<Hashes, 'sha256Hex'>;
   /** Unix ms. */
   readonly now: () => number;
-  /** For the whole question, ms. */
+  /** The time limit of the whole question, ms. */
   readonly limitMs: number;
 }
 
 const OPERATION = 'get_adcp_capabilities';
 const DAY_MS = 86_400_000;
-/** After a question that was not answered, and meanwhile: no other process asks. Ms. */
+/** The pause after an unanswered question. It also keeps other processes from asking meanwhile. Ms. */
 const HOUR_MS = 3_600_000;
-/** Sellers of which is known that they need not be asked now. */
+/** The largest number of sellers that this process remembers as not due. */
 const MAX_SELLERS = 10_000;
 
 export function capabilitiesOf({ call, rows, hashes, now, limitMs }: CapabilitiesOptions): Capabilities {
-  // The store is not asked each time: by this process's clock.
+  // The time, by this process's clock, from which the store is asked again.
   const lookAt = new Map<string, number>();
 
   const claim = (agentUrl: string): Promise<boolean> =>
     rows.run('', (step, at) => {
       const row = declaredIn(step, hashes, agentUrl);
-      // A clock that was ahead must not put it off for long.
+      // A later time comes of a clock that was ahead. It must not delay the question for long.
       if (row && row.askAt > at && row.askAt <= at + DAY_MS) return false;
       step.save(declaredRow(hashes, agentUrl, { ...row, askAt: at + HOUR_MS }, at));
       return true;
@@ -91,7 +93,7 @@ export function capabilitiesOf({ call, rows, hashes, now, limitMs }: Capabilitie
         );
         await keep(agentUrl, found);
       } catch {
-        // Asked again in an hour. Whatever it was, the call on whose occasion it was asked tells it too.
+        // The seller is asked again in an hour. The call that was the occasion reports the same fault.
       }
     },
     of: async (agentUrl) => {
@@ -102,14 +104,14 @@ export function capabilitiesOf({ call, rows, hashes, now, limitMs }: Capabilitie
 }
 
 const MAX_URL = 2_048;
-/** Versions that are looked at. */
+/** The largest number of versions that are read. */
 const MAX_VERSIONS = 100;
 
-/** The capabilities in an answer; undefined where it has none. */
+/** The capabilities in an answer; undefined if it has none. */
 export const capabilitiesIn = (answer: unknown): JsonObject | undefined =>
   bodiesOf(answer).find(({ adcp }) => isJsonObject(adcp));
 
-/** What an answer declares; undefined for one that is no capabilities: an error, or a task. */
+/** The facts that an answer declares; undefined if it has no capabilities, like an error or a task. */
 export function declaredBy(answer: unknown): Declared | undefined {
   const body = capabilitiesIn(answer);
   if (body === undefined) return undefined;
@@ -129,18 +131,20 @@ export function declaredBy(answer: unknown): Declared | undefined {
   };
 }
 
-/** The protocol's bounds: a day, and seven. Seconds. */
+/** The protocol's bounds: one day and seven. Seconds. */
 const LEAST_HORIZON = 86_400;
 const MOST_HORIZON = 604_800;
 
-/** For how long a seller delivers an event again, as far as the protocol lets it; undefined where it does not say. Ms. */
+/**
+ * The time for which a seller delivers an event again, cut to the protocol's bounds; undefined if it gives none. Ms.
+ */
 function horizonIn(signing: unknown): number | undefined {
   const seconds = isJsonObject(signing) ? signing['delivery_retry_horizon_seconds'] : undefined;
   if (typeof seconds !== 'number' || !(seconds > 0)) return undefined;
   return Math.ceil(Math.min(Math.max(seconds, LEAST_HORIZON), MOST_HORIZON) * 1000);
 }
 
-/** The objects in an answer that may be the operation's: of a Task its data. */
+/** The objects in an answer that may be the operation's. For a Task they are in its data. */
 function bodiesOf(answer: unknown): readonly JsonObject[] {
   const outer = unwrapped(answer);
   const layers = isJsonObject(outer) ? [outer, outer['result'], outer['task']] : [];
@@ -152,7 +156,7 @@ function bodiesOf(answer: unknown): readonly JsonObject[] {
   });
 }
 
-/** As `URL` writes it. http is for development: whoever fetches decides. */
+/** The URL as `URL` writes it. http is for development: the code that fetches decides. */
 function httpsUrl(value: unknown): string | undefined {
   if (typeof value !== 'string' || value.length > MAX_URL || !URL.canParse(value)) return undefined;
   const { protocol, href, username, password } = new URL(value);
@@ -163,7 +167,7 @@ function httpsUrl(value: unknown): string | undefined {
 /** A release: `3.1`, `3.1.2`. */
 const RELEASE = /^(\d{1,4})\.(\d{1,4})(?:\.\d{1,6})?$/;
 
-/** The edition of the answer, else the oldest that the seller has: what fits that one fits every other. */
+/** The edition of the answer; if it has none, the oldest that the seller supports, which fits every other. */
 function editionOf(version: unknown, supported: unknown): string | undefined {
   const said = releaseIn(version);
   if (said !== undefined || version !== undefined) return said;

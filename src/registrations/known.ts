@@ -1,21 +1,24 @@
+// Looks up if a media buy or a task of a seller is known, in any state. A reconciler asks before it takes one over;
+// settling names the rows of media buys by it.
 import type { Hashes } from '../crypto/engine.ts';
 import { storedId } from '../stages/ids.ts';
 import type { RegistrationRows } from '../stores/store.ts';
 import { isRegistered, streamAt } from './streams.ts';
 
-/* What is known of a seller's media buys and tasks, in any state, by their ids. */
-
-/** A row like a task's, which nobody polls. No task of a seller that means well has such an id. */
+/**
+ * The id of the row that says of which operation a media buy came. It looks like a task's row, and nobody polls it. No
+ * well-meaning seller has such a task id.
+ */
 export const mediaBuyRowId = (mediaBuyId: string, hashes: Hashes): string =>
   storedId(`media_buy\0${mediaBuyId}`, hashes);
 
-/** Whether a media buy has an account, or an operation that it came of. */
+/** True if a media buy has an account, or an operation that it came of. */
 export function isMediaBuyKnown(rows: RegistrationRows, hashes: Hashes, mediaBuyId: string): boolean {
   const stream = streamAt(rows, storedId(mediaBuyId, hashes));
   const owner = rows.get('watch', mediaBuyRowId(mediaBuyId, hashes));
   return owner !== undefined || (stream !== undefined && isRegistered(stream));
 }
 
-/** Whether a task is, or was, an operation's. */
+/** True if a task belongs to an operation, or did. */
 export const isTaskKnown = (rows: RegistrationRows, hashes: Hashes, taskId: string): boolean =>
   rows.get('watch', storedId(taskId, hashes)) !== undefined;

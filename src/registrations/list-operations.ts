@@ -1,3 +1,5 @@
+// Lists operations in pages, by their own state or by the polling of their tasks: `registrations.list`.
+// `proto-webhooks tasks` and `proto-webhooks state` read by it too.
 import type { Hashes } from '../crypto/engine.ts';
 import { storedId } from '../stages/ids.ts';
 import type { RegistrationRow, StoreRegistrations } from '../stores/store.ts';
@@ -36,7 +38,7 @@ const WATCH_STATES: Readonly<Record<WatchState, true>> = { watched: true, unreso
 const isWatchState = (state: OperationQuery['state']): state is WatchState =>
   state !== undefined && Object.hasOwn(WATCH_STATES, state);
 
-/** How many `list` returns at once. */
+/** The page size of `list`, if none is given. */
 export const LISTED = 100;
 
 /** `Registrations.list`. */
@@ -59,7 +61,9 @@ export async function listOperations(
 
 const seen = (row: RegistrationRow): OperationSeen => seenOf(row, storedIn(row));
 
-/** Operations of watches, one read a seller. Of one that has expired its watch says what is known. */
+/**
+ * The operations of watches, by one read for each seller. If an operation has expired, its watch says what is known.
+ */
 async function watchedBy(
   registrations: StoreRegistrations,
   hashes: Hashes,

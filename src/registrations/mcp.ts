@@ -1,3 +1,5 @@
+// Calls sellers over MCP with the SDK: opens sessions, repeats a call in a new one, and reads the result (calls.md
+// §1.10, §4.12). Owners pass `mcpCaller` to `createRegistrations({ call })`; `proto-webhooks state` uses it too.
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { ResultSchema } from '@modelcontextprotocol/sdk/types.js';
 import { bounded } from '../calls/bounds.ts';
@@ -57,7 +59,7 @@ export function mcpCaller(options: CallerOptions = {}): CallSeller {
   };
   const { timeoutMs } = caller;
   const limit = { ms: timeoutMs, reason: `the call timed out: no answer within ${timeoutMs} ms` };
-  /** What opens a session is part of the call. */
+  /** Runs work within the time limit of the call. Opening a session is part of it. */
   const inTime = <T>(signal: AbortSignal, work: (within: AbortSignal) => Promise<T>): Promise<T> =>
     limited(limit, signal, (within) => orAborted(work(within), within));
   const call: CallSeller = async (agentUrl, operation, args, { signal, sessions, ref }) => {
@@ -85,10 +87,10 @@ export function mcpCaller(options: CallerOptions = {}): CallSeller {
   return Object.assign(call, { operations });
 }
 
-/** Pages of a seller's list of tools that are read. */
+/** The largest number of pages of a seller's list of tools that are read. */
 const MAX_PAGES = 20;
 
-/** Names of a seller's tools. */
+/** The names of a seller's tools. */
 async function toolNames(caller: Caller, lane: Lane, signal: AbortSignal): Promise<readonly string[]> {
   const names: string[] = [];
   let cursor: string | undefined;
@@ -104,7 +106,7 @@ async function toolNames(caller: Caller, lane: Lane, signal: AbortSignal): Promi
 
 Object.assign(mcpCaller, { [CALLER_MAKER]: 'mcpCaller' } satisfies CallerMaker);
 
-/** A session, opened once whoever uses it first. */
+/** A session, which opens once, however many calls use it first. */
 interface ToolSessionInUse extends ToolSession {
   opening: Promise<void> | undefined;
 }
@@ -113,9 +115,9 @@ interface ToolSessionInUse extends ToolSession {
 interface Lane {
   readonly fetch: SellerFetch;
   readonly session: () => ToolSessionInUse;
-  /** It has failed: the next call begins another one. */
+  /** Ends the use of a session that has failed: the next call begins another one. */
   readonly drop: (session: ToolSession) => void;
-  /** The call is over. */
+  /** Ends a call's use of its session. */
   readonly leave: (session: ToolSession) => void;
 }
 
@@ -149,7 +151,7 @@ interface ToolCall {
   readonly signal: AbortSignal;
 }
 
-/** Once more where a session that was kept is lost: nothing was done in it. */
+/** Makes a call, and once more in a new session if a kept one is lost: nothing was done in that one. */
 async function callIn(caller: Caller, lane: Lane, call: ToolCall): Promise<Members> {
   for (let isAgain = false; ; isAgain = true) {
     const session = lane.session();
@@ -174,7 +176,7 @@ async function callIn(caller: Caller, lane: Lane, call: ToolCall): Promise<Membe
   }
 }
 
-/** Opens a session: nothing has been called yet. */
+/** Opens a session. Nothing has been called yet, so its errors say so. */
 async function opened(caller: Caller, lane: Lane, session: ToolSession, signal: AbortSignal): Promise<void> {
   try {
     await withClient(caller, lane, session, async () => undefined, signal);
@@ -189,7 +191,7 @@ interface Limits {
   readonly signal: AbortSignal;
 }
 
-/** Connects a client of its own for one step, so that nothing which a seller has said stays in it. */
+/** Runs one step in a client of its own, so that nothing that a seller has said stays in it. */
 async function withClient<T>(
   { timeoutMs, maxAnswerBytes, maxValues }: Caller,
   { fetch }: Lane,
@@ -198,8 +200,8 @@ async function withClient<T>(
   signal: AbortSignal,
 ): Promise<T> {
   const client = new Client({ name: 'proto-webhooks', version: '1' });
-  // The SDK never stops to listen, and Node keeps a signal of `AbortSignal.any` with all that listens to it until it fires:
-  // each answer would stay in memory for as long as the process runs.
+  // The SDK never removes its listener from a signal. Node keeps a signal of `AbortSignal.any`, with all that listens
+  // to it, until it fires. Without a signal of our own each answer would stay in memory as long as the process runs.
   const own = followed(signal);
   const limits = { timeout: timeoutMs, signal: own.signal };
   try {
@@ -214,10 +216,10 @@ async function withClient<T>(
   }
 }
 
-/** Ms for the end of a session, which nobody waits for. */
+/** The time limit for ending a session, for which nobody waits. Ms. */
 const END_MS = 5_000;
 
-/** Never rejects: a seller that does not end it forgets it by itself. */
+/** Ends a session, and never rejects: a seller that does not end it forgets it by itself. */
 async function endSession(session: ToolSession, fetch: SellerFetch): Promise<void> {
   if (session.id === undefined) return;
   const headers = sessionHeaders(session);
@@ -229,6 +231,6 @@ async function endSession(session: ToolSession, fetch: SellerFetch): Promise<voi
       await response.body?.cancel();
     });
   } catch {
-    // It does not have to let it be ended (405).
+    // The seller need not offer this (405).
   }
 }

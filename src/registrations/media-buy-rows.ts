@@ -1,11 +1,11 @@
+// Reads the rows of media buys in a seller's answer, which is hostile input. Used by the reconciler, and by checks and
+// moves of URLs.
 import { isJsonObject, type JsonObject, textMember } from '../codec/members.ts';
 
-/* Rows of media buys in a seller's answer, which is hostile input. */
-
-/** Objects of the answer's lists that are looked at. */
+/** The largest number of objects that are read of each list. */
 const MOST_ROWS = 10_000;
 
-/** The rows of all lists of an answer: sellers name the list after what it has. */
+/** The rows of all lists of an answer, because sellers differ in the list's name. */
 export function listedRows(data: unknown): readonly JsonObject[] {
   if (!isJsonObject(data)) return [];
   return Object.values(data)

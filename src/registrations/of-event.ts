@@ -1,3 +1,5 @@
+// Finds the operation of an event, and warns of what does not fit it (verification.md §6.9). The receiver calls it for
+// each event, through `createReceiver({ registrations })`.
 import { comparedWith } from '../auth/credentials.ts';
 import { canonicalJson } from '../codec/canonical-json.ts';
 import { isJsonObject, present } from '../codec/members.ts';
@@ -18,8 +20,8 @@ import { operationToken, type Secrets } from './secrets.ts';
 import { reportedText } from './seller-error.ts';
 
 /**
- * Finds the operation of an event. The ids in an event are claims of the seller: one that does not fit is a warning, settles
- * nothing, and refuses nothing.
+ * Finds the operation of an event. The ids in an event are claims of the seller: one that does not fit gives a warning,
+ * but settles and refuses nothing.
  */
 export function ofEvent(
   { find }: Pick<Operations, 'find'>,
@@ -27,10 +29,10 @@ export function ofEvent(
 ): EventRegistrations['ofEvent'] {
   return async (event) => {
     const { sender, operationId } = event;
-    // Empty where an answer ended the operation.
+    // The id is empty if an answer ended the operation.
     const taskId = event.taskId === '' ? undefined : event.taskId;
     const mediaBuyId = mediaBuyOf(event);
-    // No id to look for: the store is not read.
+    // Without an id to look for, the store is not read.
     if (operationId === undefined && taskId === undefined && mediaBuyId === undefined) return undefined;
     const told = {
       agentUrl: sender,
@@ -46,13 +48,13 @@ export function ofEvent(
   };
 }
 
-/** The reason that a seller gives for a task that has ended otherwise than it should. */
+/** The seller's reason for a task that did not end as it should. */
 function reasonOf(event: Event): Pick<OperationTold, 'reason'> {
   const reason = event.kind === 'task' && event.error ? reportedText(event.error) : '';
   return reason === '' ? {} : { reason };
 }
 
-/** The Task whose data told of the event's own (calls.md §1.5). */
+/** The Task whose data names the event's own task (calls.md §1.5). */
 function callOf({ transport, envelope, taskId }: Event): { readonly callTaskId?: string } {
   const found = transport === 'agent' && isJsonObject(envelope) ? agentPayload(envelope) : undefined;
   const callTaskId = found && found !== 'malformed' ? agentTaskId(found.body) : undefined;
@@ -64,7 +66,10 @@ function endingOf({ data }: Event): Pick<OperationTold, 'ending'> {
   return ending === undefined ? {} : { ending };
 }
 
-/** The media buy that an event is about; of a report that is about several, none. Of a pulled state our envelope says it. */
+/**
+ * The media buy that an event is about; undefined for a report about several. For a pulled state it stands in our own
+ * envelope.
+ */
 function mediaBuyOf(event: Event): string | undefined {
   if (event.kind === 'other' && event.source === 'pull') return mediaBuyIn(event.envelope);
   if (event.kind !== 'delivery-report') return mediaBuyIn(event.data);
@@ -77,7 +82,8 @@ function knownOf(event: Event, found: OperationFound | undefined, tokens: TokenM
   if (!found) return { warnings: event.operationId === undefined ? [] : ['operation_id_unknown'] };
   const { operation, isMismatch } = found;
   const { operationId, ref, taskType, createdAt, isStep } = operation;
-  // By `ref` its owner may book an order, and a step is none (told.md §3.2). Reports are of the media buy, whose `ref` it is.
+  // An owner may book an order by `ref`, and a step is none (told.md §3.2). Reports belong to the media buy, and so
+  // does its `ref`.
   const whose = isStep && event.kind === 'task' ? { isStep } : { ...(ref !== undefined && { ref }) };
   const warnings: WarningCode[] = [];
   if (isMismatch) warnings.push('operation_id_mismatch');
@@ -90,13 +96,13 @@ function knownOf(event: Event, found: OperationFound | undefined, tokens: TokenM
   };
 }
 
-/** By what the token of an operation is made. */
+/** The secrets by which tokens of operations are made. */
 export interface TokenMaker {
   readonly secrets: Secrets;
   readonly hashes: Hashes;
 }
 
-/** The token that the seller was told to repeat; undefined where none was asked for, or its secret is gone. */
+/** The token that the seller was told to repeat; undefined if none was requested, or its secret is gone. */
 export function tokenOf(
   { operation, token }: OperationFound,
   { secrets, hashes }: TokenMaker,
@@ -105,7 +111,7 @@ export function tokenOf(
   return secret && operationToken(secret, hashes, operation.operationId);
 }
 
-/** Of an event of a task: what its operation's seller was told to repeat. */
+/** Finds the token of an event of a task: the text that the seller of its operation was told to repeat. */
 export function tokenOfEvent(
   { find }: Pick<Operations, 'find'>,
   tokens: TokenMaker,
@@ -120,7 +126,7 @@ export function tokenOfEvent(
   };
 }
 
-/** In the tool transport the token is a member of the task's envelope (verification.md §6.9). */
+/** Compares the token, which the tool transport carries as a member of the task's envelope (verification.md §6.9). */
 function tokenWarning(event: Event, found: OperationFound, tokens: TokenMaker): WarningCode | undefined {
   if (event.kind !== 'task' || event.source !== 'webhook' || event.transport !== 'tool') return undefined;
   const wanted = tokenOf(found, tokens);
@@ -132,8 +138,8 @@ function tokenWarning(event: Event, found: OperationFound, tokens: TokenMaker): 
 }
 
 /**
- * Whether the event repeats the context of the call (a context among the arguments is not known here). Deliveries of a task have
- * to; other events may leave it out.
+ * True if the event repeats the context of the call. A context among the arguments is not known here. Deliveries of a
+ * task must have it; other events may leave it out.
  */
 function hasContext({ kind, context }: Event, operation: OperationSeen): boolean {
   const isAbsent = context === undefined || context === null;

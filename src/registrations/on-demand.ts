@@ -1,7 +1,5 @@
-/**
- * One chunk for what is loaded with `start`, or with the first call about subscriptions, moves or URLs: who registers calls alone needs
- * none of it.
- */
+// Exports parts that are loaded only with `start`, or with the first call about subscriptions, moves or URLs. It is one
+// chunk, so that a process that only registers calls does not load it.
 export { subscriptionsOf } from './subscriptions/subscriptions.ts';
 export { checkedPage, tellDrift } from './told/check.ts';
 export { registeredMoves } from './told/registered-moves.ts';

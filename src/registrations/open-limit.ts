@@ -1,3 +1,5 @@
+// Bounds the operations of one seller that have not ended: the option `maxOpen`. `create` reserves room here before it
+// writes an operation.
 import { putBounded } from '../shared/bounded.ts';
 import { singleFlight } from '../shared/single-flight.ts';
 import type { StoreRegistrations } from '../stores/store.ts';
@@ -6,26 +8,28 @@ import { allRows } from './operation-rows.ts';
 
 interface RoomOptions {
   readonly registrations: StoreRegistrations;
-  /** Operations of one seller that have not ended. */
+  /** The largest number of operations of one seller that have not ended. */
   readonly maxOpen: number;
 }
 
-/** After this many operations created here those of the seller are counted again. */
+/** The number of operations of a seller that are created here before its rows are counted again. */
 const COUNT_EVERY = 100;
-/** Sellers whose room is remembered. */
+/** The largest number of sellers whose room is remembered. */
 const MAX_SELLERS = 10_000;
 
 /**
- * Reserves room for one more open operation of a seller. The function it returns releases the reservation: once the row is
- * written, or will not be. The rows are not counted each time, which would read them all. The store's own counts
- * (admission.md §8.9) do not say how many are open: they are of rows, and an operation's stays for 70 days after its end.
- * Reservations bound a loop that creates operations all at once, which would else be under way together without end.
+ * Reserves room for one more open operation of a seller. The function it returns releases the reservation: once the row
+ * is written, or will not be.
+ *
+ * Rows are not counted each time, because a count reads them all. The store's own counts (admission.md §8.9) do not
+ * tell: they are of rows, and an operation's row stays for 70 days after its end. Reservations bound a loop that
+ * creates operations all at once: without them any number would be under way together.
  */
 export function roomBySeller({
   registrations,
   maxOpen,
 }: RoomOptions): (agentUrl: string) => Promise<() => void> {
-  /** Room until the next count; and operations that have reserved theirs and are not written yet. */
+  /** The room left until the next count, and the operations that have reserved room and are not written yet. */
   const left = new Map<string, number>();
   const unwritten = new Map<string, number>();
   const counting = new Map<string, Promise<void>>();
@@ -43,7 +47,7 @@ export function roomBySeller({
     for (; room === undefined; room = left.get(agentUrl)) {
       await singleFlight(counting, agentUrl, () => count(agentUrl));
     }
-    // Without room the next call counts again.
+    // There is no room left: the next call counts again.
     if (room <= 1) left.delete(agentUrl);
     else left.set(agentUrl, room - 1);
     if (room <= 0) {

@@ -1,3 +1,5 @@
+// Reads the rows of registrations page by page, skips damaged ones, and parses their JSON. All that keeps rows beside
+// the events uses it: registrations, poller, reconciler and `proto-webhooks state`.
 import { utf8 } from '../codec/encoding.ts';
 import { parseStrictObject } from '../codec/strict-json.ts';
 import { Fault } from '../shared/errors.ts';
@@ -25,7 +27,7 @@ export async function* allRows(
   }
 }
 
-/** Deletes rows of one kind of a seller. */
+/** Deletes the rows of one kind of a seller that `which` selects; without it all. */
 export async function deleteRows(
   registrations: StoreRegistrations,
   kind: RegistrationKind,
@@ -71,10 +73,13 @@ export interface Damage {
   readonly firstDamaged: readonly DamagedRow[];
 }
 
-/** Enough to see what they have in common; an error with each of a million rows would fill the memory. */
+/**
+ * The largest number of errors that are kept. So many show what they have in common; one for each of a million rows
+ * would fill the memory.
+ */
 const MAX_REPORTED = 100;
 
-/** Skips damaged rows. @throws what the store fails with. */
+/** Runs a step for each row, and skips damaged ones. @throws any fault of the store. */
 export async function eachRow(
   registrations: StoreRegistrations,
   which: Pick<RegistrationQuery, 'sender'> & { readonly kind: DamagedRow['kind'] },
@@ -107,10 +112,7 @@ function agentUrlOf({ sender, value }: RegistrationRow): string | undefined {
   return typeof agentUrl === 'string' ? agentUrl : undefined;
 }
 
-/**
- * JSON that this package has stored in a row.
- * @throws Fault `misconfigured` if it is not JSON.
- */
+/** The object in JSON that this package has stored in a row. @throws Fault `misconfigured` if it is not JSON. */
 export function storedObject(text: string): Readonly<Record<string, unknown>> {
   const parsed = parseStrictObject(utf8(text));
   if (parsed.ok) return parsed.value;
@@ -120,14 +122,14 @@ export function storedObject(text: string): Readonly<Record<string, unknown>> {
   );
 }
 
-/** The argument `account` of a question. @param account as JSON text; undefined: it has none. */
+/** The argument `account` of a question. @param account as JSON text; undefined: the question has none. */
 export const accountArgument = (account: string | undefined): { readonly account?: JsonObject } =>
   account === undefined ? {} : { account: storedObject(account) as JsonObject };
 
-/** A receiver waits 5 s for its senders, and would not know that it is the store that hangs. Ms. */
+/** The time limit for a look-up. A receiver waits 5 s for its senders, and would not know that the store hangs. Ms. */
 const LOOK_UP_MS = 4_000;
 
-/** @throws Fault `store_unavailable` where the store takes longer. */
+/** Limits a look-up to `LOOK_UP_MS`. @throws Fault `store_unavailable` if the store takes longer. */
 export const soon = <T>(work: Promise<T>): Promise<T> =>
   orLate(
     work,

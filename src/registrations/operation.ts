@@ -1,3 +1,5 @@
+// Defines an operation as its row keeps it, and as callers see it. operations.ts and settling.ts change it; everything
+// that knows operations reads it here.
 import { PrintableError } from '../codec/printable-value.ts';
 import { isJsonObject, textMember } from '../codec/members.ts';
 import { MAX_TEXT } from '../codec/printable.ts';
@@ -12,8 +14,6 @@ import type { AskedReports } from './asked-reports.ts';
 import type { RouteScheme, Seller } from './seller.ts';
 import { reportedText } from './seller-error.ts';
 import { storedObject } from './operation-rows.ts';
-
-/* An operation as it is kept, and what is told of one; how that changes it: settling.ts. */
 
 /**
  * The state of an operation, i.e. of a registered call to a seller.
@@ -58,24 +58,24 @@ export interface OperationSeen {
   readonly createdAt: number;
 }
 
-/** What the seller has answered. */
+/** The answer of a seller to a call, or what an event or a poll tells of it. */
 export interface SellerAnswer {
   readonly status: TaskStatus;
   readonly taskId?: string;
   readonly mediaBuyId?: string;
-  /** The media buy's own status, where it is a terminal one. */
+  /** The media buy's own status, if it is a terminal one. */
   readonly ending?: string;
-  /** The result, or what the status says: what a webhook would have in `result`. */
+  /** The result, or the data beside the status: a webhook would have it in `result`. */
   readonly data?: unknown;
-  /** It is not over by that, though its status is an end: nothing says what came of it (calls.md §1.6). */
+  /** True if the task goes on although its status is an end: nothing says what came of it (calls.md §1.6). */
   readonly isOpen?: true;
-  /** The task that the named one has taken the place of (calls.md §1.5). */
+  /** The task whose place the named one has taken (calls.md §1.5). */
   readonly replaces?: string;
-  /** The seller's error, of an end that is not `completed`. */
+  /** The seller's error, for an end other than `completed`. */
   readonly reason?: string;
 }
 
-/** The first error in the data of an end that is not `completed`, in one line; undefined where there is none. */
+/** The first error in the data of an end other than `completed`, in one line; undefined if there is none. */
 export function reasonIn(status: TaskStatus, data: unknown): string | undefined {
   const [first] = status !== 'completed' && isJsonObject(data) ? errorsIn(data) : [];
   const text = first && reportedText(first);
@@ -95,103 +95,107 @@ export function reasonIn(status: TaskStatus, data: unknown): string | undefined 
  */
 export type Settled = 'settled' | 'known' | 'other-task' | 'task-taken' | 'absent';
 
-/** The media buy that a result names; undefined for one that is too long to be kept. */
+/** The media buy that a result names; undefined if its id is too long to be kept. */
 export function mediaBuyIn(data: unknown): string | undefined {
   const id = isJsonObject(data) ? textMember(data, 'media_buy_id') : undefined;
   return id !== undefined && id.length <= MAX_TEXT ? id : undefined;
 }
 
 /**
- * The end of a media buy that a result tells of. A `status` beside the media buy's id may be the task's: it is none.
- * @returns undefined where the media buy goes on, or nothing is said of it.
+ * The terminal status of a media buy in a result. A `status` beside the media buy's id may be the task's, so it does
+ * not count.
+ * @returns undefined if the media buy goes on, or the result does not say.
  */
 export function endingIn(data: unknown): string | undefined {
   const status = isJsonObject(data) ? textMember(data, 'media_buy_status') : undefined;
   return isTerminalBuy(status) ? status : undefined;
 }
 
-/** What an event says of the operation that it is of. */
+/** The facts about an operation that an event tells. */
 export interface OperationTold {
   readonly agentUrl: string;
   readonly operationId?: string;
   readonly taskId?: string;
-  /** The agent transport's Task that told of that task, where it is another one. */
+  /** The Task of the agent transport that told of the task, if that is another one. */
   readonly callTaskId?: string;
-  /** The one media buy that it names: of the result, or of a report. */
+  /** The one media buy that the event names, as its result or as the subject of a report. */
   readonly mediaBuyId?: string;
-  /** As of `SellerAnswer`. */
+  /** The media buy's own status, if it is a terminal one. */
   readonly ending?: string;
-  /** Of an event that tells of a task. */
+  /** The status of the task, if the event tells of one. */
   readonly status?: TaskStatus;
-  /** As of `SellerAnswer`. */
+  /** The seller's error, for an end other than `completed`. */
   readonly reason?: string;
-  /** The seller has delivered it itself. */
+  /** True if the seller delivered the event itself. */
   readonly isWebhook?: boolean;
 }
 
-/** The operation that an event is of. */
+/** The operation of an event. */
 export interface OperationFound {
   readonly operation: OperationSeen;
-  /** The event names another operation than its task's, or a task that is not the operation's. */
+  /** True if the event names another operation than its task's, or a task that is not the operation's. */
   readonly isMismatch: boolean;
-  /** Id of the secret that its token is made by; absent: none was asked for. */
+  /** The id of the secret by which its token is made; absent: none was requested. */
   readonly token?: string;
 }
 
-/** What a row says. */
+/** The value of an operation's row. */
 export interface Stored {
   readonly seller: Seller;
   readonly taskType: string;
   readonly state: OperationState;
   readonly ref?: string;
-  /** As JSON text: its members are the caller's. */
+  /** JSON text, because its members are the caller's. */
   readonly context?: string;
   readonly taskId?: string;
-  /** How many tasks have taken the place of the one before. */
+  /** The number of tasks that have taken the place of the one before. */
   readonly moves?: number;
   readonly status?: TaskStatus;
   readonly createdAt: number;
   readonly requestKey: string;
-  /** From then on the seller may not know the request any more. Unix ms. */
+  /** The time until which the seller knows the request by its key. Unix ms. */
   readonly keyUntil: number;
   readonly keyMs: number;
   readonly scheme: RouteScheme;
-  /** Id of the secret that the token is made by; absent: none was asked for. */
+  /** The id of the secret by which the token is made; absent: none was requested. */
   readonly token?: string;
-  /** The arguments, until it is settled. */
+  /** The arguments, encrypted, until it is settled. */
   readonly sealed?: string;
-  /** The URLs of ours by which its seller was asked to send. Absent: it was adopted. */
+  /** The URLs of ours at which the call asked for webhooks. Absent: it was adopted. */
   readonly told?: CallTold;
   readonly withoutConfig?: true;
-  /** Calls whose answers were refused, while it is called. */
+  /** The number of its answers that were refused, while it is called. */
   readonly refusals?: number;
-  /** Why, once it is called no more for that. */
+  /** The reason, once it is no longer called because of it. */
   readonly reason?: string;
-  /** The code of the seller's error, once it is called no more for that. */
+  /** The code of the seller's error, once it is no longer called because of it. */
   readonly refusal?: string;
-  /** The step of a move (told.md §3.2). */
+  /** True for the step of a move (told.md §3.2). */
   readonly isStep?: true;
-  /** Transient errors since the call was made, each an answer of its last attempt. */
+  /** The number of transient errors since the call was made. Each was the answer to its latest attempt. */
   readonly busy?: number;
-  /** Its last attempt was answered, and so were those before: none of them has done anything. Goes with the next attempt. */
+  /** True if all attempts up to the latest were answered, so none has done anything. The next attempt removes it. */
   readonly isAnswered?: true;
-  /** `account` of the arguments, as JSON text: the seller is asked about the task with it. */
+  /** `account` of the arguments, as JSON text, for questions about the task. */
   readonly account?: string;
-  /** What came of it: its delivery reports name no operation. */
+  /** The media buy that came of it. Its delivery reports name no operation, so they are found by this. */
   readonly mediaBuyId?: string;
-  /** The id of the stream's row, where it is another text. The rules of stores read both. */
+  /** The id of the stream's row, if it differs from the media buy's. The rules of stores read both. */
   readonly streamId?: string;
-  /** The reports that it asks for. */
+  /** The reports that the call asks for. */
   readonly reports?: AskedReports;
-  /** Begun elsewhere: which operation_id its seller was told is not known. */
+  /** True if it was begun elsewhere: then it is unknown which operation_id the seller was given. */
   readonly isAdopted?: true;
-  /** When it ended, was refused or orphaned, on the store's clock, Unix ms. Absent: it has not been, or an earlier version did it. */
+  /**
+   * The time at which it ended, was refused or orphaned, on the store's clock, Unix ms. Absent: none of these, or an
+   * earlier version did it.
+   */
   readonly closedAt?: number;
 }
 
 export const storedIn = ({ value }: RegistrationRow): Stored => storedObject(value) as unknown as Stored;
 
-/** @param dueAt null: nobody has to call it. */
+/** The row of an operation. @param dueAt null: nobody has to call it. */
 export function rowOf(
   { agentUrl, operationId }: OperationName,
   stored: Stored,
@@ -228,11 +232,14 @@ export function seenOf({ sender, id }: RegistrationRow, stored: Stored): Operati
   };
 }
 
-/** Why it has ended otherwise than it should; nothing of one that goes on. */
+/** The reason for an end other than `completed`, if the answer gives one. */
 export const reasonOfEnd = (status: TaskStatus, { reason }: SellerAnswer): Pick<Stored, 'reason'> =>
   isTerminal(status) && status !== 'completed' && reason !== undefined ? { reason } : {};
 
-/** What is encrypted goes when nobody has to call it any more, with what else was so of the call. */
+/**
+ * An operation that nobody has to call any more: without its encrypted arguments, and without members that were true of
+ * the call alone.
+ */
 export function withoutArguments({
   sealed: _gone,
   refusals: _counted,
@@ -244,10 +251,10 @@ export function withoutArguments({
   return stored;
 }
 
-/** Whether somebody waits for its end. */
+/** True while somebody waits for its end. */
 export const isOpen = (state: OperationState): boolean => state === 'calling' || state === 'open';
 
-/** Nobody calls it any more, and it has not been answered. */
+/** The row of an operation that was not answered and is no longer called. */
 export const closedRow = (
   of: OperationName,
   stored: Stored,
@@ -271,7 +278,7 @@ const whyOf = ({ reason, refusal }: Stored): Partial<Stored> => ({
   ...(refusal !== undefined && { refusal }),
 });
 
-/** The bytes of a call cannot be made again. */
+/** Thrown if a call cannot be made again with the same bytes. */
 export class NotRepeatable extends PrintableError {
   override readonly name = 'NotRepeatable';
   override readonly code = 'not_repeatable';

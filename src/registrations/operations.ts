@@ -1,3 +1,7 @@
+// Keeps the operations of all sellers in the store, each from the call that is to be made to its end (calls.md §1, §2).
+// Registrations, events and the poller change them here. The row is durable before the call is made, and has all that a
+// repeat needs to send the same bytes.
+// README.md has the states of an operation.
 import { notANumber } from '../config/validate.ts';
 import type { Hashes } from '../crypto/engine.ts';
 import { storedId } from '../stages/ids.ts';
@@ -59,31 +63,17 @@ export type {
   OperationsOptions,
 } from './registrations-contract.ts';
 
-/*
- * What a seller was asked for. The row is durable before the call is made, and says all that a repeated call needs to be the
- * same byte for byte: a process that finds it unsettled makes it again, with the same request key. What the caller gave is kept
- * encrypted until the seller has answered.
- *
- *     ∅ ─ create ─► calling ─ settle ─► open (a task is under way) ─ settle ─► ended
- *                      │  ▲ └─────────── settle, terminal ─────────────────────►┘
- *                      │  └─ refuse: once, without the registration, under a new request key; then → refused
- *                      └─ refused after an attempt that was not answered, its request key is over, or what is
- *                         encrypted cannot be read, or its URL has no credentials any more ─► orphaned
- *
- * A webhook settles it as an answer does. Whose a task is says a row of its own, written with the operation's.
- */
-
 const DAY_MS = 86_400_000;
 
-/** Pauses in a row that are obeyed as they are; later ones are no shorter than a call may take. */
+/** The number of pauses in a row that are as short as the seller asks; later ones last at least `callMs`. */
 const PROMPT_PAUSES = 3;
 
-/** An operation that was made, and until when its process alone calls it. */
+/** An operation that was just written, and the time until which only this process calls it. */
 interface Written extends Pick<Operation, 'heldUntil'> {
   readonly made: Stored;
 }
 
-/** Who may call an operation, and for how long. */
+/** An operation, and the time until which one process alone may call it. */
 type Held = OperationName & Pick<Operation, 'heldUntil'>;
 
 const placeOf = ({ agentUrl, operationId }: OperationName): SealedPlace => ({
@@ -103,7 +93,10 @@ export function operationsOf(options: OperationsOptions): Operations {
     return ours ? { push: { ...ours, scheme } } : {};
   };
 
-  /** The URL and credentials that the first attempt named, though another route or base is told by now. @throws NotRepeatable */
+  /**
+   * The URL and credentials that the first attempt named, even if sellers are given another route or base by now.
+   * @throws NotRepeatable
+   */
   const pushRoute = async (seller: Seller, scheme: RouteScheme, told: Stored['told']): Promise<Route> => {
     const known = told?.push ? await routes.routeAt(told.push) : undefined;
     const route = known ?? (await routes.routeOf(seller, scheme, told?.push?.base));
@@ -153,7 +146,7 @@ export function operationsOf(options: OperationsOptions): Operations {
       (id) => id === undefined || secrets.named(id) !== undefined,
     );
 
-  /** Changes a row where there is one. */
+  /** Changes a row if it exists. */
   const change = <T>(
     { agentUrl, operationId }: OperationName,
     plan: (row: RegistrationRow, stored: Stored, rows: RegistrationRows, now: number) => T,
@@ -163,7 +156,10 @@ export function operationsOf(options: OperationsOptions): Operations {
       return row && plan(row, storedIn(row), rows, now);
     });
 
-  /** Changes a row whose call is still made as it was: a late refusal says nothing of the call that has taken its place. */
+  /**
+   * Changes a row only if its call is still made as `called` says. A late refusal says nothing of a call that has taken
+   * its place.
+   */
   const changeCalled = <T>(
     { agentUrl, operationId, call }: Operation,
     plan: (stored: Stored, rows: RegistrationRows, now: number, row: RegistrationRow) => T,
@@ -174,7 +170,7 @@ export function operationsOf(options: OperationsOptions): Operations {
         : undefined,
     );
 
-  /** The last attempt of a call was answered: from now on there is one more. It is kept before that is made. */
+  /** Notes, before a further attempt is made, that it may stay unanswered, although the one before was answered. */
   const attempted = async ({ agentUrl, operationId, heldUntil }: Held): Promise<void> => {
     const of = { agentUrl, operationId };
     await change(of, (row, { isAnswered, ...stored }, rows) => {
@@ -182,7 +178,7 @@ export function operationsOf(options: OperationsOptions): Operations {
     });
   };
 
-  /** Unless it is called by another request key by now. */
+  /** Orphans an operation, unless it is called under another request key by now. */
   const orphan = (
     of: OperationName,
     requestKey: string | undefined,
@@ -207,7 +203,7 @@ export function operationsOf(options: OperationsOptions): Operations {
     const reportsTold = reportsToldBy(taskType, request.arguments, routes.ours);
     const of = { agentUrl, operationId: newId() };
     const seller = sellerIn(request);
-    // Whatever cannot be had is said before anything is promised.
+    // Whatever may fail does so before anything is written.
     let route = await routes.routeOf(seller, scheme, step?.base);
     const sealed = await seal(secrets, placeOf(of), text, options.randomBytes);
     const requestKey = newId();
@@ -243,7 +239,7 @@ export function operationsOf(options: OperationsOptions): Operations {
       const written = await registrations.run(agentUrl, write);
       if (written === 'retired') throw new RegistrationError('request_invalid', RETIRED);
       if (written !== 'forgotten') return written;
-      // The seller was forgotten meanwhile, and its URL with it, or that was retired.
+      // Meanwhile the seller was forgotten together with its URL, or the URL was retired.
       route = await routes.routeOf(seller, scheme, step?.base);
       return storing();
     };
@@ -310,7 +306,7 @@ export function operationsOf(options: OperationsOptions): Operations {
           let why: Pick<Stored, 'reason'> = {};
           try {
             stored = storedIn(row);
-            // It was put off by `callMs` from the store's now.
+            // The store has put it off by `callMs` from its own now.
             const heldUntil = row.dueAt ?? 0;
             if (heldUntil - callMs < stored.keyUntil) {
               const operation = await operationOf(of, stored, { isRepeat: !stored.isAnswered, heldUntil });
@@ -335,7 +331,7 @@ export function operationsOf(options: OperationsOptions): Operations {
     list: (query) => listOperations(registrations, hashes, query),
     unreadable: async () => {
       let count = 0;
-      // Of one that is open its token is needed.
+      // An operation that is open still needs its token.
       for (const list of ['calling', 'open'] as const) {
         for await (const row of allRows(registrations, { kind: 'operation', list })) {
           if (!canRead(storedIn(row))) count += 1;
@@ -354,7 +350,7 @@ export function operationsOf(options: OperationsOptions): Operations {
         const text = await unseal(secrets, placeOf(of), sealed);
         const anew = await seal(secrets, placeOf(of), text, options.randomBytes);
         await change(of, (found, stored, rows) => {
-          // Where it was answered meanwhile, nothing is encrypted any more.
+          // An operation that was answered meanwhile has no encrypted text any more.
           if (stored.sealed === sealed) {
             rows.save(rowOf(of, { ...stored, sealed: anew }, found.dueAt, found.expiresAt));
           }
@@ -367,7 +363,7 @@ export function operationsOf(options: OperationsOptions): Operations {
       await deleteRows(registrations, 'operation', agentUrl);
       await deleteRows(registrations, 'stream', agentUrl);
       await deleteRows(registrations, 'snapshot', agentUrl);
-      // Tasks of what is registered meanwhile stay.
+      // Tasks of operations that were registered meanwhile stay.
       const isLeft = (row: RegistrationRow, rows: RegistrationRows): boolean =>
         !rows.get('operation', storedId(watchIn(row).operationId, hashes));
       await deleteRows(registrations, 'watch', agentUrl, isLeft);
@@ -382,7 +378,7 @@ const isRetired = (rows: RegistrationRows, url: OurUrl | null | undefined, hashe
 const RETIRED =
   'arguments.reporting_webhook: its URL was retired, and reports to it would be lost. Ask reportingWebhook() for one with each call.';
 
-/** @throws RegistrationError */
+/** Checks `requestKeyMs`. @throws RegistrationError */
 function requireKeyTime(ms: unknown): void {
   if (Number.isSafeInteger(ms) && (ms as number) >= 0) return;
   throw new RegistrationError(
@@ -391,7 +387,7 @@ function requireKeyTime(ms: unknown): void {
   );
 }
 
-/** What came of a row that was due. */
+/** The outcome for a row that was due. */
 interface Came {
   readonly operation?: Operation;
   readonly orphaned?: OperationSeen | undefined;

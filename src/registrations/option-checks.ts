@@ -1,3 +1,5 @@
+// Checks the arguments of the methods of registrations before anything is written or called. A wrong argument is a
+// RegistrationError `request_invalid`; a wrong option of a constructor stays a ConfigError.
 import { requireUrl } from '../config/public-url.ts';
 import { flag, oneOf, onlyKnown, text, wholeNumber } from '../config/validate.ts';
 import { ConfigError } from '../shared/errors.ts';
@@ -14,10 +16,6 @@ import { checked, type Seller } from './seller.ts';
 import type { RetireOptions, StateQuery, UrlName } from './told/state-types.ts';
 import type { WatchState } from './watch-task.ts';
 import { isAbortSignal } from '../shared/realms.ts';
-
-/*
- * Arguments of the methods. A wrong one is a RegistrationError `request_invalid`, before anything is written or called.
- */
 
 const STATES: readonly (OperationState | WatchState)[] = [
   'calling',
@@ -62,17 +60,17 @@ const QUERY: Readonly<Record<keyof OperationQuery, true>> = {
 
 const MOST_LISTED = 1000;
 
-/** Of `reportingWebhook`, before `requireSeller`. @throws RegistrationError */
+/** Checks the members of the seller that `reportingWebhook` takes, before `requireSeller`. @throws RegistrationError */
 export function requireSellerAlone(method: string, seller: Seller): void {
   checked(() => onlyKnown(method, seller, SELLER));
 }
 
-/** @throws RegistrationError */
+/** Checks the members of the reporting that `reportingWebhook` takes. @throws RegistrationError */
 export function requireReportingAlone(reporting: Reporting): void {
   checked(() => onlyKnown('reportingWebhook', reporting, REPORTING));
 }
 
-/** Values of members are checked where they are read. @throws RegistrationError */
+/** Checks the members of a request. Their values are checked where they are read. @throws RegistrationError */
 export function requireRequest(request: Given<OperationRequest>): void {
   checked(() => {
     onlyKnown('create', request, REQUEST);
@@ -80,7 +78,10 @@ export function requireRequest(request: Given<OperationRequest>): void {
   });
 }
 
-/** A registration may be passed as a name too: its other members are ignored. @throws RegistrationError */
+/**
+ * Checks the name of an operation. A registration may be passed as one: its other members are ignored.
+ * @throws RegistrationError
+ */
 export function requireName(of: Partial<OperationName> | null | undefined): OperationName {
   return checked(() => {
     if (typeof of === 'string') {
@@ -91,7 +92,10 @@ export function requireName(of: Partial<OperationName> | null | undefined): Oper
   });
 }
 
-/** Of a seller that may have been registered with `allowLoopback`. @throws RegistrationError */
+/**
+ * Checks the agent URL of a known seller. It may have been registered with `allowLoopback`.
+ * @throws RegistrationError
+ */
 export function requireAgentUrl(agentUrl: unknown): string {
   return checked(() => {
     requireUrl('agentUrl', agentUrl, true);
@@ -99,7 +103,7 @@ export function requireAgentUrl(agentUrl: unknown): string {
   });
 }
 
-/** @throws RegistrationError */
+/** Checks the query of `list`. @throws RegistrationError */
 export function requireQuery(query: OperationQuery): void {
   checked(() => {
     onlyKnown('list', query, QUERY);
@@ -120,19 +124,19 @@ const STATE_QUERY: Readonly<Record<keyof StateQuery, true>> = {
 
 const RETIRE: Readonly<Record<keyof RetireOptions, true>> = { force: true };
 
-/** A whole `UrlState` may be given. @throws RegistrationError */
+/** Checks the arguments of `retire`. A whole `UrlState` may be passed. @throws RegistrationError */
 export function requireRetired(url: UrlName, how: RetireOptions): void {
   checked(() => {
     onlyKnown('retire', how, RETIRE);
     flag('force', how.force);
     requireAgentUrl((url as UrlName | undefined)?.agentUrl);
     text('base', url.base);
-    // A URL that is adopted may be the base itself.
+    // An adopted URL may be the base itself, and then it is empty.
     if (url.route !== '') text('route', url.route);
   });
 }
 
-/** @throws RegistrationError */
+/** Checks the query of `state`. @throws RegistrationError */
 export function requireStateQuery(query: StateQuery): void {
   checked(() => {
     onlyKnown('state', query, STATE_QUERY);
@@ -144,7 +148,7 @@ export function requireStateQuery(query: StateQuery): void {
   });
 }
 
-/** `createRegistrations({ call })`: a client of sellers. @throws ConfigError */
+/** Checks the option `call` of `createRegistrations`: a client of sellers. @throws ConfigError */
 export function requireCaller(call: unknown): asserts call is CallSeller {
   if (typeof call !== 'function') {
     throw new ConfigError(
@@ -162,13 +166,20 @@ export function requireCaller(call: unknown): asserts call is CallSeller {
 
 const TRANSPORTS: readonly Transport[] = ['tool', 'agent'];
 
-/** The transport of each seller. @throws ConfigError (the function) where the owner's gives none that there is. */
+/**
+ * The transport of each seller.
+ * @throws ConfigError (the returned function) if the owner's function names an unknown one.
+ */
 export function transportOf({ transport = 'tool' }: CallSeller): (agentUrl: string) => Transport {
   if (typeof transport !== 'function') return () => transport;
   return (agentUrl) => oneOf('call.transport', transport(agentUrl) ?? undefined, TRANSPORTS) ?? 'tool';
 }
 
-/** A client, for whoever is about to call. @param who e.g. `registrations.start`. @throws ConfigError where none was given. */
+/**
+ * The client, for a method that is about to call.
+ * @param who e.g. `registrations.start`.
+ * @throws ConfigError if none was given.
+ */
 export function givenCaller(who: string, call: CallSeller | undefined): CallSeller {
   if (call) return call;
   throw new ConfigError(
@@ -176,13 +187,13 @@ export function givenCaller(who: string, call: CallSeller | undefined): CallSell
   );
 }
 
-/** @throws ConfigError */
+/** Checks that a signal is an AbortSignal. @throws ConfigError */
 export function requireSignal(signal: unknown): void {
   if (signal === undefined || isAbortSignal(signal)) return;
   throw new ConfigError('signal: is not an AbortSignal. Give one, or leave it out.');
 }
 
-/** Of `Registration.call`. @throws RegistrationError */
+/** Checks the options of `Registration.call`. @throws RegistrationError */
 export function requireCall(
   seller: CallSeller | undefined,
   options: CallOptions = {},

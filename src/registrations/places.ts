@@ -1,21 +1,18 @@
+// Gives out the places of a seller: the number of questions that it is asked at once, and the pauses it asks for
+// (owed.md §4.4). Questions of reconciler and URL checks take places here; polls share them through the same row.
 import type { RegistrationRows, StoreRegistrations } from '../stores/store.ts';
 import { SellerBusyError } from './seller-error.ts';
 import { FIRST_TOOK_MS, livePolls, pauseOf, saveSellerRow, sellerRowIn } from './watch-task.ts';
 
-/*
- * The places of a seller, of which polls have theirs too: how many questions it is asked at once, and when it asked for a pause
- * (owed.md §4.4).
- */
-
-/** A place that is held. */
+/** A place that is held for a question. */
 export interface Place {
   readonly sender: string;
   readonly id: string;
-  /** Unix ms, on the store's clock. */
+  /** The end of its lease, Unix ms on the store's clock. */
   readonly until: number;
 }
 
-/** @returns how long to wait, where there is none. Ms. */
+/** Takes a place if one is free. @returns 0, or the time to wait for one. Ms. */
 export function takePlace(
   rows: RegistrationRows,
   now: number,
@@ -32,7 +29,7 @@ export function takePlace(
   return 0;
 }
 
-/** @param pauseMs the seller asked to be left alone for so long. */
+/** Frees a place. @param pauseMs the pause that the seller asked for. */
 export function freePlace(
   rows: RegistrationRows,
   now: number,
@@ -44,7 +41,7 @@ export function freePlace(
   const pausedUntil =
     pauseMs === undefined ? undefined : Math.max(seller.pausedUntil ?? 0, Math.ceil(now + pauseMs));
   saveSellerRow(rows, sender, { ...seller, polls, ...(pausedUntil !== undefined && { pausedUntil }) });
-  // The task that waits first for a place is looked at at once, by any process.
+  // The first task in the line for a place becomes due at once, for any process.
   const first = seller.line?.first === undefined ? undefined : rows.get('watch', seller.line.first);
   if (first && first.dueAt !== null) rows.save({ ...first, dueAt: Math.ceil(now) });
 }
@@ -52,20 +49,20 @@ export function freePlace(
 /** The settings by which a seller is asked: its places, and the times of a question. */
 export interface PlacesContext {
   readonly rows: StoreRegistrations;
-  /** The time that a question may take, and that is waited for a place. Ms. */
+  /** The time limit of a question, and of the wait for a place. Ms. */
   readonly callMs: number;
-  /** A place is held for so long: longer than a question takes. Ms. */
+  /** The lease of a place, which is longer than a question takes. Ms. */
   readonly leaseMs: number;
-  /** Questions that a seller is asked at once. */
+  /** The number of questions that one seller is asked at once. */
   readonly perSeller: number;
-  /** Resolves early where the signal aborts. */
+  /** Resolves early if the signal aborts. */
   readonly sleep: (ms: number, signal: AbortSignal) => Promise<void>;
 }
 
 /**
- * A place at the seller, for a question that somebody waits for.
- * @param who of which question it is; each has a place of its own.
- * @throws SellerBusyError where there is none for longer than a question takes.
+ * Waits for a place at the seller, for a question whose answer somebody awaits.
+ * @param who the name of the question; each has a place of its own.
+ * @throws SellerBusyError if none is free for longer than a question may take.
  */
 export async function placeFor(
   { rows: store, callMs, leaseMs, perSeller, sleep }: PlacesContext,

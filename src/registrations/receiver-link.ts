@@ -1,16 +1,21 @@
+// Checks that registrations and their receiver fit together: one store, the senders, and URLs that the receiver serves.
+// `createReceiver({ registrations })` calls it at construction.
 import { canonicalOrUndefined } from '../config/public-url.ts';
 import { ConfigError } from '../shared/errors.ts';
 import { OF_REGISTRATIONS, type ReceiverOfRegistrations } from '../events/event-registration.ts';
 import type { StoreRegistrations } from '../stores/store.ts';
 
-/** What registrations have in common with their receiver. */
+/** The parts that registrations share with their receiver. */
 interface Theirs {
   readonly registrations: StoreRegistrations;
   readonly senders: unknown;
   readonly publicUrl: string | readonly string[];
 }
 
-/** @throws ConfigError where a receiver with these registrations has the store, the senders or the URL of others. */
+/**
+ * Checks a receiver.
+ * @throws ConfigError if it has another store, the senders of other registrations, or does not serve their URLs.
+ */
 export function requireTheirs(own: Theirs, { store, senders, bases }: ReceiverOfRegistrations): void {
   if (store.registrations !== own.registrations) {
     throw new ConfigError(
@@ -28,7 +33,7 @@ export function requireTheirs(own: Theirs, { store, senders, bases }: ReceiverOf
   const uncovered = below.filter((url) => !served.some((prefix) => url.startsWith(prefix)));
   const [first] = uncovered;
   if (first === undefined) return;
-  // Senders of the owner's own at URLs of their own: what is registered is received elsewhere.
+  // The owner's own senders have URLs of their own: what is registered is received elsewhere.
   const isApart =
     uncovered.length === below.length &&
     !served.some((prefix) => below.some((url) => prefix.startsWith(url)));

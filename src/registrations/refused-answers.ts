@@ -1,3 +1,5 @@
+// Counts answers that are refused, and stops calling an operation after three (calls.md §4.10). A refused answer is an
+// answer: the seller may have done what it was asked, and would answer so each time.
 import type { RaiseAlarm } from '../shared/alarms.ts';
 import { boundedCall } from '../calls/bounded-call.ts';
 import { requireBounded } from '../calls/bounds.ts';
@@ -10,25 +12,21 @@ import { requireCall } from './option-checks.ts';
 import type { CallSeller } from './call-seller.ts';
 import type { AnyonesRegistration, Registration } from './registration.ts';
 
-/*
- * Answers that are refused are answers all the same: the seller may have done what it was asked, and would answer so again each time.
- */
-
-/** Calls of an operation whose answers are refused, until nobody makes it any more (calls.md §4.10). */
+/** The number of refused answers after which an operation is no longer called (calls.md §4.10). */
 const MOST_REFUSED = 3;
 
-/** What refused answers are counted with. */
+/** The parts that the count of refused answers needs. */
 export interface RefusedAnswers {
-  /** The owner's client; undefined where calls are made by hand. */
+  /** The owner's client; undefined if calls are made by hand. */
   readonly seller: CallSeller | undefined;
   readonly registrations: StoreRegistrations;
   readonly hashes: Hashes;
-  /** How long an operation is known after its end. Ms. */
+  /** The time for which an operation is kept after its end. Ms. */
   readonly retentionMs: number;
   readonly raise: RaiseAlarm;
 }
 
-/** The registration as its owner has it: answers that are refused are counted, and told of. */
+/** The registration as its owner gets it: refused answers are counted and reported. */
 export function countingRefused(registration: AnyonesRegistration, counting: RefusedAnswers): Registration {
   const { agentUrl, operationId } = registration;
   const judged = async <T>(isAnswered: () => boolean, work: () => Promise<T>): Promise<T> => {
@@ -68,7 +66,7 @@ export function countingRefused(registration: AnyonesRegistration, counting: Ref
   };
 }
 
-/** One more answer is refused: durable, and told. Nothing where the operation is not being called any more. */
+/** Stores one more refused answer and raises its alarm. It does nothing if the operation is no longer called. */
 async function count(
   of: OperationName,
   { message, reason }: AnswerRefusedError,

@@ -1,3 +1,5 @@
+// Makes the call of a registered operation, or takes its answer by hand, and settles it. `registrations.create` returns
+// it; `start` uses it to repeat calls.
 import type { RaiseAlarm } from '../shared/alarms.ts';
 import type { SafeLogger } from '../shared/logging.ts';
 import { oneOf } from '../config/validate.ts';
@@ -56,22 +58,22 @@ export interface Registration extends OperationName {
   readonly again: () => Registration | undefined;
 }
 
-/** A registration that is called by whichever client. */
+/** A registration without a client: the caller of `callBy` brings one. */
 export interface AnyonesRegistration extends Omit<Registration, 'call' | 'again'> {
   readonly callBy: (call: CallSeller, signal: AbortSignal) => Promise<unknown>;
   readonly again: () => AnyonesRegistration | undefined;
 }
 
-/** What a registration works with. */
+/** The parts that a registration works with. */
 export interface RegistrationContext {
   readonly operations: Operations;
   readonly logger: SafeLogger;
-  /** Of a receiver in this process that has these registrations. */
+  /** Hands an answer that ends a call to the receiver of this process; undefined if none has these registrations. */
   readonly observe: () => Observe | undefined;
   readonly raise: RaiseAlarm;
-  /** Nobody is given the error of the call: its refusal is an alarm. */
+  /** True if no caller receives the error of the call: then a refusal raises an alarm. */
   readonly isUnattended?: boolean;
-  /** Asks the seller what it declares, where that is due. Nobody waits for it. */
+  /** Asks the seller for its capabilities if that is due. Nobody waits for it. */
   readonly learn: (seller: AskedSeller) => void;
 }
 
@@ -82,10 +84,12 @@ export function registrationOf(operation: Operation, context: RegistrationContex
   const attempts = attemptsOf(operation, context);
   let byHand: Operation | undefined;
   const settle = async (given: unknown): Promise<Settled> => {
-    // Until it is kept: a refusal of a later attempt does not say that this one was not done.
+    // Counts as unanswered until the answer is stored. A refusal of a later attempt does not mean that this one did
+    // nothing.
     attempts.untaken();
     const answer = answerIn(given, is.taskType);
-    // Safe before the call counts as answered: where the process dies between, it is repeated, and gives the same event.
+    // The event is durable before the call counts as answered. If the process dies in between, the call is repeated and
+    // gives the same event.
     const observe = context.observe();
     if (isTerminal(answer.status)) {
       if (observe) await observeAnswer(observe, operation, answer);
@@ -107,7 +111,7 @@ export function registrationOf(operation: Operation, context: RegistrationContex
     if (done === 'settled' && !isTerminal(answer.status) && answer.taskId === undefined) raiseUnnamed(answer);
     return done;
   };
-  /** Begun work that cannot be asked about (calls.md §1.5). */
+  /** Reports begun work that cannot be asked about (calls.md §1.5). */
   const raiseUnnamed = ({ status }: SellerAnswer): void =>
     context.raise({
       code: 'task_unresolved',
@@ -130,11 +134,11 @@ export function registrationOf(operation: Operation, context: RegistrationContex
         const refusal = refusalIn(answer, is.taskType);
         if (!refusal) {
           await settle(answer);
-          // It answers, so that it can be asked.
+          // The seller answers, so it can be asked for its capabilities.
           context.learn({ agentUrl, ref });
           return answer;
         }
-        // Nobody waits for it any more: the next repeat is refused too, and told of.
+        // Nobody waits any more: the next repeat is refused too, and reported.
         if (signal.aborted) throw refusal;
         if (!(await attempts.refused(refusal, answer))) throw refusal;
       }
@@ -166,12 +170,12 @@ const WARNINGS: Partial<Readonly<Record<Settled, string>>> = {
 const UNOBSERVED =
   'The answer of a call ends it and reaches no handler: no receiver of this process has these registrations. Give them to createReceiver, or handle the answer yourself.';
 
-/** @throws RegistrationError */
+/** Checks a version of A2A. @throws RegistrationError */
 function requireVersion(version: AgentVersion | undefined): AgentVersion {
   return checked(() => oneOf('version', version, ['0.3', '1.0'])) ?? '0.3';
 }
 
-/** The answer that ends an operation, as an event. @throws Fault where it cannot be kept now. */
+/** Hands the answer that ends an operation to the receiver as an event. @throws Fault if it cannot be stored now. */
 async function observeAnswer(
   observe: Observe,
   { agentUrl: sender, operationId, call }: Operation,

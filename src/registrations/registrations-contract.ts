@@ -1,3 +1,4 @@
+// The operations of all sellers, as `operationsOf` offers them to the other parts of registrations.
 import type { Hashes } from '../crypto/engine.ts';
 import type { RegistrationRows, StoreRegistrations } from '../stores/store.ts';
 import type { JsonObject } from './answer-json.ts';
@@ -17,8 +18,8 @@ import type { RandomBytes, Secrets } from './secrets.ts';
 import type { RouteScheme, Seller } from './seller.ts';
 
 /**
- * The call to a seller that `registrations.create` registers: the seller, the task type, the arguments, your own
- * reference, and the way in which its webhooks are authenticated.
+ * The call to a seller that `registrations.create` registers: seller, task type, arguments, your own reference, and the
+ * way in which its webhooks are authenticated.
  */
 export interface OperationRequest extends Seller {
   /** The task type, e.g. `create_media_buy`. */
@@ -42,14 +43,14 @@ export interface OperationRequest extends Seller {
 
 /** An operation that is to be called. */
 export interface Operation extends OperationName {
-  /** The caller's own name for it. */
+  /** The caller's own reference. */
   readonly ref?: string;
   readonly call: RegisteredCall;
-  /** An attempt before may have been done: it was not answered, or nobody knows whether it was made. */
+  /** True if an earlier attempt may have been done: it was not answered, or nobody knows if it was made. */
   readonly isRepeat: boolean;
-  /** Until then nobody else calls. On the store's clock, Unix ms. */
+  /** The time until which nobody else calls it. On the store's clock, Unix ms. */
   readonly heldUntil: number;
-  /** The step of a move: its revision may be old. */
+  /** True for the step of a move: its revision may be out of date. */
   readonly isStep?: true;
 }
 
@@ -57,77 +58,83 @@ export interface Operation extends OperationName {
 export interface StepOfMove {
   /** The base at which its webhooks are asked for. */
   readonly base: string;
-  /** Within the step of the store that writes it. @returns false: it is not written. */
+  /** Runs within the step of the store that writes the operation. @returns false: it is not written. */
   readonly begins: (rows: RegistrationRows, now: number, of: OperationName) => boolean;
 }
 
-/** Operations that are to be called again, and those that cannot be. */
+/** The operations that are due to be called again, and those that cannot be. */
 export interface DueOperations {
   readonly operations: readonly Operation[];
-  /** The seller may not know the request any more, or what was encrypted is lost: nobody can call them again. */
+  /** Nobody can call these again: the seller may have forgotten the request, or encrypted text is lost. */
   readonly orphaned: readonly OperationSeen[];
-  /** They cannot be called now: a secret is missing, or the store failed. They come again after `callMs`. */
+  /** These cannot be called now, because a secret is missing or the store failed. They are due again after `callMs`. */
   readonly failed: readonly (OperationName & { readonly error: unknown })[];
   readonly nextDueMs?: number;
 }
 
-/** Operations of all sellers, in one store. */
+/** The operations of all sellers, in one store. */
 export interface Operations {
-  /** Durable when it resolves. @throws RegistrationError */
+  /** Creates an operation, which is durable when the promise resolves. @throws RegistrationError */
   readonly create: (request: OperationRequest) => Promise<Operation>;
-  /** Likewise, as the step of a move; undefined where it does not begin. @throws RegistrationError */
+  /** Creates an operation as the step of a move; undefined if the step does not begin. @throws RegistrationError */
   readonly createStep: (request: OperationRequest, step: StepOfMove) => Promise<Operation | undefined>;
   readonly settle: (of: OperationName, answer: SellerAnswer) => Promise<Settled>;
   /**
-   * The seller has refused the field (`INVALID_REQUEST`): the same call without it, under a new request key, durable when it
-   * resolves; undefined where it was without it already, where somebody else may be calling, or where it is not being called by this
-   * request key any more: then the error is the caller's.
+   * Turns a call whose registration the seller has refused (`INVALID_REQUEST`) into the same call without it, under a
+   * new request key. It is durable when it resolves.
+   * @returns undefined, which leaves the error to the caller. That is so if it had no registration, if another process
+   * may be calling, or if it is no longer called by this request key.
    */
   readonly refuse: (called: Operation) => Promise<Operation | undefined>;
   /**
-   * The seller has refused the call for good: nobody makes it again, unless it is made by another request key already, or was
-   * answered: then undefined. `orphaned`: whether an attempt before it was done is not known, also where somebody else may be calling.
+   * Ends an operation whose call the seller has refused for good. `orphaned` means that an earlier attempt may have
+   * been done; that is kept too if another process may be calling.
+   * @returns the state that was stored; undefined if it was answered, or is called under another request key by now.
    */
   readonly reject: (called: Operation, state: Rejected, why?: Why) => Promise<Rejected | undefined>;
-  /** Before an attempt after one that was answered (`Pause.isAnswered`): this one may be left without an answer. */
+  /** Notes an attempt after one that was answered (`Pause.isAnswered`), because this one may stay unanswered. */
   readonly attempted: (called: Operation) => Promise<void>;
   /**
-   * The seller may take it later, and is not called before that.
-   * @returns the operation as it is held now; undefined where nobody calls it any more.
+   * Delays the next attempt, because the seller may take the call later.
+   * @returns the operation as it is now held; undefined if nobody calls it any more.
    */
   readonly postpone: (called: Operation, pause: Pause) => Promise<Operation | undefined>;
-  /** Unsettled ones whose caller has not settled them in time, each given to one process for `callMs`. */
+  /**
+   * The operations that are due because their callers have not settled them. Each is given to one process for `callMs`.
+   */
   readonly due: (max: number, senders: readonly string[]) => Promise<DueOperations>;
   readonly get: (of: OperationName) => Promise<OperationSeen | undefined>;
   /**
-   * By its id, else by its task. It is settled by what is told where everything fits, and known for longer where it has ended.
-   * One atomic step.
+   * Finds the operation of an event by its id, or else by its task. If everything fits, the event settles it; if it has
+   * ended, it is kept longer. One atomic step.
    */
   readonly find: (told: OperationTold) => Promise<OperationFound | undefined>;
-  /** The task's end was applied, or is DEAD: nobody polls it any more, and its operation has ended. */
+  /** Ends the polling of a task whose end was applied or is DEAD, and its operation. */
   readonly endWatch: (agentUrl: string, taskId: string) => Promise<void>;
   readonly list: (query: OperationQuery) => Promise<OperationPage>;
-  /** How many that have not ended need a secret that is not given. */
+  /** The number of operations that have not ended and need a missing secret. */
   readonly unreadable: () => Promise<number>;
-  /** Arguments under the newest secret; `needed`: tokens of open ones that an older one has made. */
+  /**
+   * Encrypts arguments under the newest secret. `needed` counts tokens of open operations that an older secret made.
+   */
   readonly rewrap: () => Promise<Damage & { readonly rewrapped: number; readonly needed: number }>;
   readonly forget: (agentUrl: string) => Promise<void>;
 }
 
-/** How a call ends that the seller has not done, or may have done. */
+/** The end of a call that the seller has refused. `orphaned`: it may have been done. */
 export type Rejected = 'refused' | 'orphaned';
 
-/** The seller's error, as it is kept. */
+/** The seller's error, as it is stored. */
 export interface Why {
   readonly refusal: string;
   readonly reason: string;
 }
 
-/** When a call is made again that was not taken now. */
+/** The pause before a call that was not taken is made again. */
 export interface Pause {
-  /** As the seller asks; absent: as long as a call may take. Ms. */
+  /** The pause that the seller asks for; absent: as long as a call may take. Ms. */
   readonly ms?: number | undefined;
-  /** No attempt has done anything: each was answered. */
+  /** True if each attempt was answered, so none has done anything. */
   readonly isAnswered: boolean;
 }
 
@@ -139,11 +146,11 @@ export interface OperationsOptions {
   readonly randomBytes: RandomBytes;
   /** A random UUID. */
   readonly newId: () => string;
-  /** How long a call may take before another process repeats it. Ms. */
+  /** The time that a call may take before another process repeats it. Ms. */
   readonly callMs: number;
-  /** How long an operation is known after its end. Ms. */
+  /** The time for which an operation is kept after its end. Ms. */
   readonly retentionMs: number;
-  /** Operations of one seller that have not ended. */
+  /** The largest number of operations of one seller that have not ended. */
   readonly maxOpen: number;
   /** Ms, of a clock that is never set. */
   readonly now: () => number;

@@ -1,3 +1,4 @@
+// Options of `createRegistrations`, and what differs between runtimes: hashes, randomness, clock, sleep.
 import type { Hashes } from '../crypto/engine.ts';
 import type { Alarm, Logger } from '../shared/alarms.ts';
 import { ConfigError, textOf } from '../shared/errors.ts';
@@ -71,17 +72,17 @@ export const REGISTRATIONS_OPTIONS: Readonly<Record<keyof RegistrationsOptions, 
   onAlarm: true,
 };
 
-/** Parts that differ between runtimes, and that tests replace. */
+/** The parts that differ between runtimes, and that tests replace. */
 export interface RegistrationsParts {
   readonly hashes: Hashes;
   readonly randomBytes: RandomBytes;
   readonly newId: () => string;
   readonly now: () => number;
-  /** Resolves early where the signal aborts. */
+  /** Resolves early if the signal aborts. */
   readonly sleep: (ms: number, signal?: AbortSignal) => Promise<void>;
 }
 
-/** @throws ConfigError if the store has no registrations. */
+/** The rows of a store for registrations. @throws ConfigError if the store has none. */
 export function registrationsIn(store: Store): StoreRegistrations {
   if (store?.registrations) return store.registrations;
   const which =

@@ -1,3 +1,5 @@
+// Puts registrations together: checks the options, makes each part, and offers them as one object.
+// `createRegistrations` calls it. Subscriptions, moves and checks are loaded when first used.
 import { flag, MAX_TIMER_MS, oneOf, onlyKnown, requireLogger, wholeNumber } from '../config/validate.ts';
 import { ConfigError } from '../shared/errors.ts';
 import type { Observe } from '../events/observation.ts';
@@ -101,16 +103,16 @@ export interface Registrations extends EventRegistrations, RegistrationMoves, Re
   /** Lists operations in pages, by agent URL and operation id. */
   readonly list: (query?: OperationQuery) => Promise<OperationPage>;
   /**
-   * Subscribes to notifications that no call registers: of an account, or of the whole agent (`exclusive: true`). The
-   * seller's set is read first, and what others have there is kept. Called again with the same `ref` and event types
-   * it reads the set, and sends it only if the subscription is not there; with others it changes the subscription.
+   * Subscribes to notifications that no call registers: of an account, or of the whole agent (`exclusive: true`). It
+   * reads the seller's set first, and keeps the entries of others. A call with the same `ref` and event types sends the
+   * set only if the subscription is missing there; with others it changes the subscription.
    *
    * It is durable before it is sent: `start`, in any process, finishes what a process left.
    * @returns the subscription. `pending`: the seller has not confirmed it yet, and `start` asks again.
    * @throws RegistrationError; SellerError if the seller refused it; any error of the call.
    */
   readonly subscribe: (request: Given<SubscriptionRequest>) => Promise<SubscriptionSeen>;
-  /** Removes a subscription. One that is unknown is gone already. @throws as `subscribe` */
+  /** Removes a subscription. An unknown one counts as removed. @throws as `subscribe` */
   readonly unsubscribe: (of: Given<SubscriptionRemoval>) => Promise<void>;
   readonly subscriptions: {
     /** Lists subscriptions in pages. */
@@ -146,10 +148,7 @@ export interface Registrations extends EventRegistrations, RegistrationMoves, Re
   readonly rewrap: () => Promise<Rewrapped>;
 }
 
-/**
- * The result of `registrations.rewrap`, which encrypts stored texts anew with the newest secret: the number
- * that it encrypted, and the number of rows that it skipped because they cannot be read (`damaged`).
- */
+/** The result of `registrations.rewrap`, which encrypts stored texts anew with the newest secret. */
 export interface Rewrapped extends Damage {
   /** The number of texts that were encrypted again. */
   readonly rewrapped: number;
@@ -160,16 +159,15 @@ export interface Rewrapped extends Damage {
 /** Longer than HTTP clients and proxies commonly wait (60 s). */
 const CALL_MS = 120_000;
 const START_MS = 30_000;
-/** The share of `callMs` after which a repeated call is aborted. */
+/** The share of `callMs` after which a repeated call is aborted: before another process may make it. */
 const DEADLINE_SHARE = 0.75;
 /** Above two months of 31 days, for reports that come monthly. */
 const RETENTION_MS = 70 * 86_400_000;
 const MAX_OPEN = 10_000;
-/** The age at which credentials are due. Ms. */
-/** For the question what a seller declares. Ms. */
+/** The time limit for the question about a seller's capabilities. Ms. */
 const CAPABILITIES_MS = 20_000;
 
-/** @throws ConfigError */
+/** Makes registrations. @throws ConfigError */
 export function registrationsOf(options: RegistrationsOptions, parts: RegistrationsParts): Registrations {
   onlyKnown('createRegistrations', options, REGISTRATIONS_OPTIONS);
   const registrations = registrationsIn(options.store);
@@ -240,7 +238,7 @@ export function registrationsOf(options: RegistrationsOptions, parts: Registrati
       warn: (fields, message) => logger.warn(fields, message),
     }),
   );
-  /** Not looked up where the owner says it. */
+  /** The edition that the seller declared; not looked up if the owner gives one. */
   const declaredEdition = async ({ agentUrl, edition }: Seller): Promise<string | undefined> =>
     edition === undefined ? (await capabilities.of(agentUrl)).edition : undefined;
   const asking = new Set<Promise<void>>();

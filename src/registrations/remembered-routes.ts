@@ -1,17 +1,19 @@
+// Caches routes by the id in their URLs, so that a delivery need not read the store. The routes of registrations ask it
+// for each delivery.
 import type { Sender } from '../config/sender-entry.ts';
 import { putBounded } from '../shared/bounded.ts';
 
-/** How long a route is cached: a change by another process is seen after that. Ms. */
+/** The time for which a route is cached, and so until a change by another process is seen. Ms. */
 export const ROUTE_KEPT_MS = 10_000;
 
-/** Routes that are cached. */
+/** The largest number of routes that are cached. */
 const MOST_ROUTES = 10_000;
 
-/** A cache of looked-up routes, found or not; the oldest are dropped first. */
+/** A cache of routes that were found, and of ids without one. The oldest are dropped first. */
 export function rememberedRoutes(now: () => number): {
   readonly get: (id: string) => Sender[] | undefined;
   readonly put: (id: string, senders: Sender[], isRetired: boolean) => Sender[];
-  /** True if credentials that counted at one that is cached were retired. */
+  /** True if credentials of a cached route were retired. */
   readonly isRetired: (id: string) => boolean;
   readonly forget: (id: string) => void;
 } {

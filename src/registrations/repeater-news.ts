@@ -1,3 +1,5 @@
+// Reports a call that was repeated: as an alarm if it is over, else in the log. The loop that repeats calls
+// (retry-loop.ts) calls it.
 import { AnswerRefusedError } from '../calls/refused-answer.ts';
 import type { RaiseAlarm } from '../shared/alarms.ts';
 import { isOfKind } from '../shared/errors.ts';
@@ -6,7 +8,7 @@ import { isError } from '../shared/realms.ts';
 import { SellerError } from './answer.ts';
 import type { RepeaterNews } from './retry-loop.ts';
 
-/** Reports a repeated call: an alarm if it is over, else a log line. A refusal was told where it was kept. */
+/** Reports a repeated call: an alarm if it is over, else a log line. A refusal was reported where it was stored. */
 export function teller(logger: SafeLogger, raise: RaiseAlarm): (news: RepeaterNews) => Promise<void> {
   return async (news) => {
     if (news.kind === 'orphaned') {
@@ -22,7 +24,7 @@ export function teller(logger: SafeLogger, raise: RaiseAlarm): (news: RepeaterNe
       return;
     }
     const { error } = news;
-    // It was told of where it was counted.
+    // It was reported where it was counted.
     if (isOfKind(error, AnswerRefusedError)) return;
     const message = isError(error) ? error.message : 'The thrown value is not an Error.';
     if (news.kind === 'store') {

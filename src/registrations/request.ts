@@ -1,3 +1,5 @@
+// Builds the arguments of a call for both transports: where webhooks go, the token, the context, the request key
+// (contract.md §4). Registrations use it for each call; `a2aCaller` for its messages.
 import { RegistrationError } from './registrations-errors.ts';
 import { FREQUENCIES } from '../windows/calendar.ts';
 import type { Json, JsonObject } from './answer-json.ts';
@@ -13,28 +15,28 @@ export interface LegacyAuthentication {
   readonly credentials: string;
 }
 
-/** Where a seller is to send to. */
+/** A place for webhooks: URL, credentials, token. */
 export interface Destination {
   readonly url: string;
   readonly authentication?: LegacyAuthentication;
-  /** Repeated by the seller on its webhooks: 16 to 4096 characters. */
+  /** The token that the seller repeats on its webhooks: 16 to 4096 characters. */
   readonly token?: string;
 }
 
-/** Where a task's webhooks go, and the id that they repeat. */
+/** The place for the webhooks of a task, and the id that they repeat. */
 export interface TaskDestination extends Destination {
   readonly operationId: string;
 }
 
-/** A call as it is made, and repeated with the same bytes. */
+/** A registered call. Each repeat has the same bytes. */
 export interface RegisteredCall {
   readonly taskType: string;
-  /** Without the members that the library adds. */
+  /** The caller's arguments, without the members that the library adds. */
   readonly arguments: JsonObject;
   readonly context?: JsonObject;
   /** `idempotency_key` of the request. */
   readonly requestKey: string;
-  /** Absent: the call registers no webhooks, and its end is known by polling alone. */
+  /** Absent: the call registers no webhooks, and only polling shows its end. */
   readonly destination?: TaskDestination;
 }
 
@@ -44,17 +46,17 @@ export interface RegisteredCall {
  */
 export type AgentVersion = '1.0' | '0.3';
 
-/** What differs between them. */
+/** The differences between the versions of A2A. */
 export interface AgentForm {
-  /** Methods that send a message, and that ask for a task. */
+  /** The methods that send a message, and that ask for a task. */
   readonly send: string;
   readonly getTask: string;
-  /** In `configuration`: whether the agent is to answer before the work is done. */
+  /** The member of `configuration` by which the agent answers at once or when the work is done. */
   readonly atOnce: (atOnce: boolean) => JsonObject;
-  /** Member of `configuration` for `push_notification_config`, and its form. */
+  /** The member of `configuration` for `push_notification_config`, and its form. */
   readonly configMember: 'pushNotificationConfig' | 'taskPushNotificationConfig';
   readonly config: (config: JsonObject) => JsonObject;
-  /** Members of each message of the caller. */
+  /** Members of each message that the caller sends. */
   readonly message: JsonObject;
   readonly part: (data: JsonObject) => JsonObject;
 }
@@ -65,7 +67,7 @@ export const AGENT_FORMS: Record<AgentVersion, AgentForm> = {
     getTask: 'GetTask',
     atOnce: (atOnce) => ({ returnImmediately: atOnce }),
     configMember: 'taskPushNotificationConfig',
-    // One scheme, and no unknown member: this version reads its messages strictly.
+    // Version 1.0 reads its messages strictly: one scheme, and no unknown member.
     config: ({ operation_id: id, url, token, authentication }) => ({
       ...(id !== undefined && { id }),
       ...(url !== undefined && { url }),
@@ -80,7 +82,7 @@ export const AGENT_FORMS: Record<AgentVersion, AgentForm> = {
     getTask: 'tasks/get',
     atOnce: (atOnce) => ({ blocking: !atOnce }),
     configMember: 'pushNotificationConfig',
-    // The same object as in the tool transport, and the transport's own name for its id.
+    // The object of the tool transport, and the transport's own name for its id.
     config: (config) => ({
       ...(config['operation_id'] !== undefined && { id: config['operation_id'] }),
       ...config,
@@ -115,15 +117,15 @@ function taskConfig(destination: TaskDestination): JsonObject {
   return { ...sendTo(destination), operation_id: destination.operationId };
 }
 
-/** What both transports send as the task's parameters. */
+/** The task's parameters, which both transports send. */
 function parameters({ arguments: args, context, requestKey }: RegisteredCall): JsonObject {
   return { ...args, ...(context && { context }), idempotency_key: requestKey };
 }
 
-/** Members of a request that only the library sets. */
+/** Members of a request that the library alone sets. */
 const OWN_MEMBERS: readonly string[] = ['push_notification_config', 'idempotency_key'];
 
-/** @throws RegistrationError if the arguments have a member that the library sets. */
+/** Refuses arguments that have a member which the library sets. @throws RegistrationError */
 export function requireRoom(args: JsonObject, context: JsonObject | undefined): void {
   const taken = [...OWN_MEMBERS, ...(context ? ['context'] : [])].find((name) => Object.hasOwn(args, name));
   if (taken === undefined) return;
@@ -147,7 +149,7 @@ export function agentConfiguration(call: RegisteredCall, version: AgentVersion):
   return configuration(version, true, toolArguments(call)['push_notification_config']);
 }
 
-/** The whole of a request over the agent transport: `message` and `configuration`. */
+/** A whole request over the agent transport: `message` and `configuration`. */
 export function agentRequest(call: RegisteredCall, version: AgentVersion): JsonObject {
   return agentMessage(call.taskType, toolArguments(call), version, {
     messageId: call.requestKey,
@@ -155,7 +157,7 @@ export function agentRequest(call: RegisteredCall, version: AgentVersion): JsonO
   });
 }
 
-/** The same for the arguments of a call over the tool transport. */
+/** A whole request over the agent transport, made of the arguments of a call over the tool transport. */
 export function agentMessage(
   skill: string,
   { push_notification_config: config, ...parameters }: JsonObject,
@@ -173,8 +175,9 @@ export function agentMessage(
 export const AGENT_PROFILE = 'https://adcontextprotocol.org/extensions/adcp/v3';
 
 /**
- * The same in the profile: every argument is in `input`, the registration too. The transport's own is left out: it would tell of
- * the call, which has ended by then. The answer is waited for, since the end of the call is what brings the task.
+ * The message of a call in the profile. All arguments are in `input`, the registration too. The transport's own
+ * registration is left out: it would tell of the call, which has ended by then. The caller waits for the answer,
+ * because the end of the call brings the task.
  */
 export function profileMessage(skill: string, input: JsonObject, messageId: string): JsonObject {
   const { message, part, atOnce } = AGENT_FORMS['1.0'];
@@ -210,7 +213,7 @@ export interface Reporting {
   readonly scheme?: 'signature' | LegacyAuthentication['scheme'] | undefined;
 }
 
-/** @throws RegistrationError */
+/** Checks the reports that are asked for. @throws RegistrationError */
 export function requireReporting(reporting: Reporting): void {
   const { frequency, requestedMetrics } = (reporting as Reporting | undefined) ?? {};
   if (frequency === undefined || !FREQUENCIES.includes(frequency)) {

@@ -1,8 +1,10 @@
+// Repeats calls that were not settled, in any number of processes: each call by one process at a time.
+// `registrations.start` runs it. Subscriptions and moves have loops with the same wait.
 import { beforeDeadline } from './call-deadline.ts';
 import type { OperationName, OperationSeen } from './operation.ts';
 import type { DueOperations, Operation } from './operations.ts';
 
-/** What is reported to the owner. */
+/** The events of the loop that are reported. */
 export type RepeaterNews =
   /** The call cannot be repeated: the seller may have forgotten the request, or its stored arguments are lost. */
   | { readonly kind: 'orphaned'; readonly operation: OperationSeen }
@@ -15,38 +17,41 @@ export interface RepeaterOptions {
   readonly due: (max: number) => Promise<DueOperations>;
   /** Makes the call, and settles the operation. */
   readonly make: (operation: Operation, signal: AbortSignal) => Promise<unknown>;
-  /** Rejects where the store could not be asked how far the operation is. */
+  /** Reports an event of the loop. It rejects if the store could not be asked about the operation. */
   readonly tell: (news: RepeaterNews) => Promise<void>;
-  /** Resolves early where the signal aborts. */
+  /** Resolves early if the signal aborts. */
   readonly sleep: (ms: number, signal: AbortSignal) => Promise<void>;
-  /** A call is aborted after this time, before another process makes it too. Ms. */
+  /** The time after which a call is aborted, before another process makes it too. Ms. */
   readonly deadlineMs: number;
 }
 
 /** Repeats calls whose caller has not settled them, in any number of processes: each by one at a time. */
 export interface Repeater {
-  /** Until the signal aborts: then it begins no more calls, and resolves when the running ones have ended. */
+  /** Runs until the signal aborts. Then it begins no more calls, and resolves when the running ones have ended. */
   readonly run: (stopping: AbortSignal) => Promise<void>;
 }
 
-/** The longest wait between two looks, and so the longest until the operation of a process that died is found. Ms. */
+/** The longest wait between two looks. An operation whose process died is found no later. Ms. */
 export const LOOK_MS = 10_000;
 
-/** The shortest wait, also where the store says that a call is due: if it is wrong about that, it is not asked in a loop. Ms. */
+/** The shortest wait. It keeps the loop from spinning if the store reports due calls that it does not return. Ms. */
 const LEAST_MS = 100;
 
-/** The wait until the next look. @param nextDueMs when the store says that something is due; undefined: it does not know. */
+/**
+ * The wait until the next look.
+ * @param nextDueMs the time until something is due; undefined: the store does not know.
+ */
 export const untilNextLook = (nextDueMs: number = LOOK_MS): number =>
   Math.max(LEAST_MS, Math.min(nextDueMs, LOOK_MS));
 
-/** Calls of one look, which run concurrently. */
+/** The number of calls of one look, which run concurrently. */
 const MOST = 10;
 
 export function repeaterOf({ due, make, tell, sleep, deadlineMs }: RepeaterOptions): Repeater {
   const deadline = { ms: deadlineMs, reason: 'The call took too long.', sleep };
   const repeat = async (operation: Operation, stopping: AbortSignal): Promise<void> => {
     try {
-      // A call that takes too long is no longer waited for: the others go on.
+      // The loop does not wait for a call that takes too long: the others go on.
       await beforeDeadline(deadline, stopping, (signal) => make(operation, signal));
     } catch (error) {
       const { agentUrl, operationId } = operation;

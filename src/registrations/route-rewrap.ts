@@ -1,22 +1,22 @@
+// Encrypts the credentials of routes again under the newest secret, and counts routes that need a missing one.
+// `registrations.rewrap` and `ready` call it.
 import type { RegistrationRow, StoreRegistrations } from '../stores/store.ts';
 import { allRows, type Damage, eachRow } from './operation-rows.ts';
 import { isOlder, type RandomBytes, seal, secretIdOf, type Secrets, unseal } from './secrets.ts';
 import { type OwnRoute, ownRouteIn, placeOfRoute } from './told/own-routes.ts';
 
-/* Routes under another secret: which cannot be read, and all under the newest. */
-
 interface RewrapContext {
   readonly registrations: StoreRegistrations;
   readonly secrets: Secrets;
   readonly randomBytes: RandomBytes;
-  /** A route of this process's cache has changed. */
+  /** Drops a changed route from the cache of this process. */
   readonly reread: (id: string) => void;
 }
 
-/** Routes by their tokens, and adopted URLs. */
+/** Routes by their tokens, and adopted URLs: their rows have no sender. */
 const OF_NO_SENDER = { kind: 'route', sender: '' } as const;
 
-/** How many routes need a secret that is not given: one that was retired needs none. */
+/** The number of routes that need a missing secret. A route that was retired needs none. */
 export async function unreadableRoutes({
   registrations,
   secrets,
@@ -33,7 +33,7 @@ export async function unreadableRoutes({
   return count;
 }
 
-/** Encrypts credentials under the newest secret; `needed`: URLs made by an older one. */
+/** Encrypts credentials under the newest secret. `needed` counts URLs that an older one made. */
 export async function rewrapRoutes(
   context: RewrapContext,
 ): Promise<Damage & { readonly rewrapped: number; readonly needed: number }> {
@@ -48,7 +48,7 @@ export async function rewrapRoutes(
     const anew = await sealedAnew(context, route, sealed);
     const other = await sealedAnew(context, route, also?.sealed);
     if (anew === undefined && other === undefined) return;
-    // The same text in all rows of the route. A row that was written meanwhile stays as it is.
+    // Both rows of the route get the same text. A row that was written meanwhile stays as it is.
     const places = [
       [agentUrl, scheme],
       ['', id],
@@ -78,7 +78,7 @@ async function sealedAnew(
 
 type Change = readonly [from: string | undefined, to: string | undefined];
 
-/** The value of a row with new texts in the place of those that it still has. */
+/** The value of a row, with each old text that it still has replaced by its new one. */
 function replaced(row: RegistrationRow, ...changes: readonly Change[]): string {
   const to = (text: string | undefined): string | undefined =>
     changes.find(([from]) => from !== undefined && from === text)?.[1] ?? text;

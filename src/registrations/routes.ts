@@ -1,3 +1,11 @@
+// Keeps the URLs that sellers send to, and finds the sender of a delivery by its URL (told.md §1.2). Registrations make
+// routes here; the receiver asks it as its option `senders`.
+//
+// A seller has one route of each kind, in two rows. The seller's own row has the token. A row without a sender, found
+// by the token's random part, has the seller. The store writes rows of two senders in two steps. So the second row is
+// written if it is missing, and then the first is read again: the seller may have been deleted in between.
+//
+// URLs that sellers use already are adopted. They have no token, and are kept in memory.
 import type { Hashes } from '../crypto/engine.ts';
 import { putBounded } from '../shared/bounded.ts';
 import { ConfigError } from '../shared/errors.ts';
@@ -30,17 +38,10 @@ import { givenAt, keepGiven } from './told/url-row.ts';
 import { SELLER_ROW_ID } from './watch-task.ts';
 import type { OurUrl } from '../windows/told.ts';
 
-/*
- * The URLs that sellers send to. Each seller has one route a kind, in two rows: the seller's own row has the token, and a row
- * without a sender, found by the token's random part, has the seller. Rows of two senders are written in two steps: the second
- * row is made where it is missing, and then the first is read again, for the seller may have been deleted in between. URLs that
- * sellers have already are adopted: they have no token, and are kept in memory.
- */
-
-/** Where a seller is to send. */
+/** A URL for a seller, with its credentials. */
 export interface Route extends OurUrl {
   readonly url: string;
-  /** The same at each base that is served. */
+  /** The same URL at each base that is served. */
   readonly urls: readonly string[];
   readonly authentication?: LegacyAuthentication;
 }
@@ -52,32 +53,32 @@ export interface Routes {
    * @param base one of the bases; absent: the first.
    */
   readonly routeOf: (seller: Seller, scheme?: RouteScheme, base?: string) => Promise<Route>;
-  /** Likewise its route for reports, which come by HMAC or signed. */
+  /** The seller's route for reports, which come by HMAC or signed. */
   readonly reportsRouteOf: (seller: Seller, base?: string) => Promise<Route>;
   /**
-   * A route by its URL, with its credentials; undefined where there is none, or these were retired.
-   * @param agentUrl the seller's; of another one there is none. Absent: any seller's.
+   * A route by its URL, with its credentials. Undefined if there is none, or its credentials were retired.
+   * @param agentUrl the seller's; a route of another seller is not returned. Absent: any seller's.
    */
   readonly routeAt: (url: OurUrl, agentUrl?: string) => Promise<Route | undefined>;
-  /** The URL of ours that a text is; undefined for one of another's. */
+  /** Base and route of a URL of ours; undefined for any other URL. */
   readonly ours: (url: string) => OurUrl | undefined;
-  /** Likewise of a URL by which a delivery came; undefined for one that no seller was given. */
+  /** Base and route of the URL of a delivery; undefined if no seller was given it. */
   readonly given: (url: string) => OurUrl | undefined;
-  /** True if credentials that counted at the URL of a delivery were retired, as far as this process knows. */
+  /** True if credentials at the URL of a delivery were retired, as far as this process knows. */
   readonly isRetired: (url: string) => boolean;
-  /** A route has changed. */
+  /** Drops a changed route from the cache. */
   readonly reread: (id: string) => void;
   /** `ReceiverOptions.senders`. Rejects with a Fault while the store is unavailable. */
   readonly senders: (url: URL) => Sender[] | Promise<Sender[]>;
-  /** Below which sellers are told their URLs from now on. */
+  /** The base below which sellers are given their URLs from now on. */
   readonly base: string;
-  /** A URL that a seller has already. @throws ConfigError unless it is below a `baseUrl`. */
+  /** Serves a URL that a seller uses already. @throws ConfigError unless it is below a `baseUrl`. */
   readonly adopt: (seller: Seller, url: string) => Promise<void>;
   /** Removes all URLs of the seller. */
   readonly forget: (agentUrl: string) => Promise<void>;
-  /** How many routes need a secret that is not in `secrets`. */
+  /** The number of routes that need a missing secret. */
   readonly unreadable: () => Promise<number>;
-  /** Encrypts credentials under the newest secret; `needed`: URLs made by an older one. */
+  /** Encrypts credentials under the newest secret. `needed` counts URLs that an older one made. */
   readonly rewrap: () => Promise<Damage & { readonly rewrapped: number; readonly needed: number }>;
 }
 
@@ -93,22 +94,22 @@ export interface RouteOptions {
   readonly sleep: (ms: number) => Promise<void>;
 }
 
-/** Adopted URLs at most. */
+/** The largest number of adopted URLs. */
 const MOST = 10_000;
 
-/** Bytes of legacy credentials: 43 characters. */
+/** The length of legacy credentials in bytes: 43 characters. */
 const CREDENTIAL_BYTES = 32;
 
 /** The value of both rows of a route, and of the one row of an adopted URL. */
 interface StoredRoute extends OwnRoute {
-  /** Of an adopted URL. */
+  /** The path and query of an adopted URL. */
   readonly path?: string;
 }
 
 const routeIn = ({ value }: Pick<RegistrationRow, 'value'>): StoredRoute =>
   storedObject(value) as unknown as StoredRoute;
 
-/** Undefined for a damaged row. */
+/** The value of a row; undefined for a damaged one. */
 function readable({ value }: Pick<RegistrationRow, 'value'>): StoredRoute | undefined {
   const parsed = parseStrictObject(utf8(value));
   return parsed.ok ? (parsed.value as unknown as StoredRoute) : undefined;
@@ -124,11 +125,14 @@ const ADOPTED = 'adopted';
 const isTold = ({ retired = [], retiredAt }: StoredRoute, base: string): boolean =>
   retiredAt === undefined && !retired.includes(base);
 
-/** What a route that is made anew has taken the place of. */
+/** The names of the routes that a new one replaces. */
 const formersOf = (own: StoredRoute | undefined): Pick<StoredRoute, 'formers'> =>
   own ? { formers: namesOf(own).filter((name) => name !== undefined) } : {};
 
-/** The value of a token's row: without what only the seller's own row has, and with what only a token's has. */
+/**
+ * The value of a token's row. It lacks the members of the seller's own row, and keeps the member that only a token's
+ * row has.
+ */
 function tokenRoute(
   { next: _next, formers: _formers, formerUsedAt: _used, unusedSince: _since, ...route }: StoredRoute,
   known: StoredRoute | undefined,
@@ -136,7 +140,7 @@ function tokenRoute(
   return known?.also === undefined ? route : { ...route, also: known.also };
 }
 
-/** Whether it was accepted under credentials that were retired since. */
+/** True if the route was accepted under credentials that have been retired. */
 const hasRetired = ({ scheme, retiredAt, also }: StoredRoute): boolean =>
   (retiredAt !== undefined && scheme !== 'signature') || (also !== undefined && also.sealed === undefined);
 
@@ -171,7 +175,7 @@ export function routesOf(options: RouteOptions): Routes {
       return found;
     },
   });
-  /** URLs that are known to have their row, for as long as their route does. */
+  /** URLs that are known to have a row which notes that they were given. */
   const given = new Map<string, true>();
   const tokenIn = ({ pathname }: URL): ReturnType<typeof readRouteToken> =>
     readRouteToken(secrets, hashes, pathname.slice(pathname.lastIndexOf('/') + 1));
@@ -183,7 +187,7 @@ export function routesOf(options: RouteOptions): Routes {
     const { agentUrl } = seller;
     const token = makeRouteToken(secrets, hashes, randomBytes);
     const made: StoredRoute = { ...sellerIn(seller), scheme, random: token.id, secretId: token.secretId };
-    // Before the step, which must be synchronous; unused if the seller has a route already.
+    // The step of the store is synchronous, so this comes before it. It is unused if the seller has a route already.
     const sealed =
       scheme === 'signature'
         ? {}
@@ -212,7 +216,7 @@ export function routesOf(options: RouteOptions): Routes {
     const is = await registrations.run('', (rows): 'retired' | 'written' | 'known' => {
       const found = rows.get('route', id);
       const known = found && readable(found);
-      // Between the two steps: its credentials do not come back.
+      // It was retired between the two steps: its credentials do not come back.
       if (known?.retiredAt !== undefined) return 'retired';
       const row = rowOf('', id, tokenRoute(route, known));
       if (found?.value === row.value) return 'known';
@@ -222,7 +226,8 @@ export function routesOf(options: RouteOptions): Routes {
     known.forget(id);
     const standing = is === 'written' ? await standingOf(agentUrl, scheme, { base, route: id }) : is;
     if (standing === 'known') return routeIs(route, base);
-    // The seller was deleted between the two steps: this URL is removed. One that was retired keeps its token. A new one is made.
+    // The seller was deleted between the two steps, so this URL is removed. If it was retired, its token stays. Either
+    // way a new one is made.
     if (standing === 'gone') await drop('', [id]);
     else {
       await drop(agentUrl, [scheme], (row) => {
@@ -233,7 +238,7 @@ export function routesOf(options: RouteOptions): Routes {
     return routeOf(seller, scheme, base);
   };
 
-  /** A route as a seller is told of it. @throws ConfigError without the secret that made it. */
+  /** A route as a seller is given it. @throws ConfigError if the secret that made it is missing. */
   const routeIs = async (route: StoredRoute, base: string): Promise<Route> => {
     const { agentUrl, scheme, random: id = '', secretId = '' } = route;
     const of = routeTokenOf(secrets, hashes, { id, secretId });
@@ -253,7 +258,7 @@ export function routesOf(options: RouteOptions): Routes {
     };
   };
 
-  /** What has become of a URL: `known` where the seller's own row has its token. */
+  /** The standing of a URL: `known` if the seller's own row has its token. */
   const standingOf = (
     agentUrl: string,
     kind: RouteKind,
@@ -267,7 +272,7 @@ export function routesOf(options: RouteOptions): Routes {
       return givenAt(rows, url, hashes)?.retiredAt === undefined ? 'gone' : 'retired';
     });
 
-  /** Deletes the rows that `which` selects. @returns them. */
+  /** Deletes the rows that `which` selects. @returns the deleted rows. */
   const drop = (
     sender: string,
     ids: readonly string[],
@@ -299,7 +304,7 @@ export function routesOf(options: RouteOptions): Routes {
       const row = await registrations.run('', (rows) => rows.get('route', id));
       const route = row && readable(row);
       if (route?.random === undefined || (agentUrl ?? route.agentUrl) !== route.agentUrl) return undefined;
-      // Without its credentials it would be told as one that is signed.
+      // Without its credentials it would pass for one that is signed.
       if (route.scheme !== 'signature' && route.sealed === undefined) return undefined;
       return routeIs(route, base);
     },
@@ -316,7 +321,7 @@ export function routesOf(options: RouteOptions): Routes {
     senders: (url) => {
       const token = tokenIn(url);
       if (token) return known.get(token.id) ?? lookUp(token.id);
-      // Forged, or of a secret that was removed: the store is not read.
+      // The token is forged, or of a secret that was removed: the store is not read.
       return hasTokenForm(url.pathname) ? [] : adopted.at(url.pathname + url.search);
     },
     adopt: async (seller, url) => {
@@ -353,8 +358,8 @@ export function routesOf(options: RouteOptions): Routes {
       await adopted.refresh();
     },
     forget: async (agentUrl) => {
-      // The seller's own rows first: a concurrent routeOf sees that they are gone. Then all rows that lead to the seller, also
-      // those of an interrupted call.
+      // The seller's own rows go first, so that a concurrent routeOf sees it. Then all rows that lead to the seller go,
+      // including those of an interrupted call.
       const ids = (await drop(agentUrl, [...ROUTE_KINDS, SELLER_ROW_ID])).flatMap(
         (row) => readable(row)?.random ?? [],
       );
@@ -362,7 +367,7 @@ export function routesOf(options: RouteOptions): Routes {
         if (readable(row)?.agentUrl === agentUrl) ids.push(row.id);
       }
       await drop('', ids);
-      // Rows that were made in between, and whose URL has just been removed.
+      // These rows were made in between, and their URL has just been removed.
       await drop(agentUrl, ROUTE_KINDS, (row) => ids.includes(readable(row)?.random ?? ''));
       await deleteRows(registrations, 'route', agentUrl, isNobodys);
       for (const id of ids) known.forget(id);
@@ -373,7 +378,7 @@ export function routesOf(options: RouteOptions): Routes {
   };
 }
 
-/** Routes by their tokens, and adopted URLs. */
+/** Routes by their tokens, and adopted URLs: their rows have no sender. */
 const OF_NO_SENDER = { kind: 'route', sender: '' } as const;
 
 async function adoptedRows(registrations: StoreRegistrations): Promise<readonly RegistrationRow[]> {

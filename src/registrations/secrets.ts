@@ -1,3 +1,5 @@
+// Derives keys from the owner's secrets, makes and proves the tokens in URLs, and encrypts stored texts. Routes,
+// operations and subscriptions use it. A leak of the store alone reveals no URL and no credentials.
 import { decodeBase64, encodeBase64Url, utf8 } from '../codec/encoding.ts';
 import { refuseRepeated, requireSet } from '../config/validate.ts';
 import type { Hashes } from '../crypto/engine.ts';
@@ -10,23 +12,23 @@ type KeyPurpose = 'route' | 'token' | 'arguments' | 'credentials';
 
 /** One of the owner's secrets. */
 interface Secret {
-  /** Its name in tokens and ciphertexts: base64url of 4 bytes that are derived from it. */
+  /** The id of the secret in tokens and ciphertexts: base64url of 4 bytes that are derived from it. */
   readonly id: string;
   readonly idBytes: Uint8Array;
-  /** 32 bytes: a key for this purpose alone. */
+  /** The key for one purpose, 32 bytes. */
   keyFor(purpose: KeyPurpose): Uint8Array;
 }
 
-/** The owner's secrets: the newest makes tokens and ciphertexts, all read them. */
+/** The owner's secrets. The newest makes tokens and ciphertexts; all of them read. */
 export interface Secrets {
   readonly newest: Secret;
   named(id: string): Secret | undefined;
 }
 
-/** Bytes of a secret's id. */
+/** The length of a secret's id in bytes. */
 const SECRET_ID_BYTES = 4;
 
-/** Characters: as hex 128 bits, the least that a secret of HMAC-SHA256 should have. */
+/** The least number of characters. As hex they are 128 bits, the least that a secret of HMAC-SHA256 should have. */
 const MIN_LENGTH = 32;
 
 /** HKDF-SHA256 (RFC 5869) without a salt, for one block: 32 bytes. */
@@ -51,6 +53,7 @@ function secretOf(hashes: Hashes, text: string): Secret {
 }
 
 /**
+ * Checks the secrets, and derives the id of each.
  * @param secrets the newest first; each at least 32 characters, from a random source.
  * @throws ConfigError for an empty list, a secret that is undefined, short or one character repeated, or a duplicate.
  */
@@ -81,8 +84,8 @@ export function secretsOf(secrets: readonly (string | undefined)[], hashes: Hash
 }
 
 /*
- * The last segment of a seller's URL: base64url of the secret's id (4 bytes), 16 random bytes, and the first 16 bytes of
- * their HMAC-SHA256. The HMAC proves it: a forged path costs no read of the store.
+ * The last segment of a seller's URL, as base64url: the secret's id (4 bytes), 16 random bytes, and the first 16 bytes
+ * of their HMAC-SHA256. The HMAC proves the token, so a forged path costs no read of the store.
  */
 
 const RANDOM_BYTES = 16;
@@ -132,8 +135,8 @@ export function routeTokenOf(
 }
 
 /**
- * The token in `text`, if one of the secrets made it. The time it takes may reveal which secret is meant, for the id of a secret
- * is public; it does not reveal how much of the HMAC is right.
+ * The token in `text`, if one of the secrets made it. The time it takes may reveal which secret is meant, for a
+ * secret's id is public. It does not reveal how much of the HMAC is right.
  */
 export function readRouteToken(secrets: Secrets, hashes: Hashes, text: string): RouteToken | undefined {
   const bytes = FORM.test(text) ? decodeBase64(text) : undefined;
@@ -145,35 +148,36 @@ export function readRouteToken(secrets: Secrets, hashes: Hashes, text: string): 
 }
 
 /**
- * `push_notification_config.token` of an operation: derived from the secret and the operation's id, so that it is stored nowhere
- * and a repeated call has the same. 43 characters.
+ * The token of an operation, for `push_notification_config`. It is derived from the secret and the operation's id, so
+ * it is stored nowhere and a repeated call has the same. 43 characters.
  */
 export function operationToken(secret: Secret, hashes: Hashes, operationId: string): string {
   return encodeBase64Url(hashes.hmacSha256(secret.keyFor('token'), utf8(operationId)));
 }
 
-/** Whether the last segment of a path looks like a token, of any secret. */
+/** True if the last segment of a path looks like a token, of any secret. */
 export function hasTokenForm(path: string): boolean {
   return FORM.test(path.slice(path.lastIndexOf('/') + 1));
 }
 
 /*
- * Encryption of stored texts: AES-256-GCM under one key a purpose, bound to the row, so that a ciphertext cannot be moved to
- * another row. base64url of the secret's id (4 bytes), the nonce (12), ciphertext and tag.
+ * Stored texts are encrypted by AES-256-GCM, with one key for each purpose. They are bound to their row, so that a
+ * ciphertext cannot be moved to another row. The format is base64url of the secret's id (4 bytes), the nonce (12),
+ * ciphertext and tag.
  */
 
-/** What is sealed, by the keys of `KeyPurpose`. */
+/** The purposes for which texts are encrypted. */
 type SealedPurpose = 'arguments' | 'credentials';
 
 /** The row that a text belongs to. */
 export interface SealedPlace {
   readonly purpose: SealedPurpose;
   readonly sender: string;
-  /** Of the row: the operation's id; '' for the seller's own. */
+  /** The id of the row: the operation's id; '' for the seller's own. */
   readonly id: string;
 }
 
-/** As AES-GCM takes them without hashing them first (NIST SP 800-38D §8.2). */
+/** AES-GCM takes a nonce of this length without hashing it first (NIST SP 800-38D §8.2). */
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
 const HEAD_BYTES: number = SECRET_ID_BYTES + NONCE_BYTES;
@@ -181,7 +185,7 @@ const HEAD_BYTES: number = SECRET_ID_BYTES + NONCE_BYTES;
 type Subtle = typeof globalThis.crypto.subtle;
 type Use = 'encrypt' | 'decrypt';
 
-/** `WebCrypto` refuses bytes on shared memory. By its type a view may be on that; a copy is not. */
+/** A copy, because `WebCrypto` refuses bytes on shared memory. By its type a view may be on that; a copy is not. */
 function copy(bytes: Uint8Array): Uint8Array<ArrayBuffer> {
   return new Uint8Array(bytes);
 }
@@ -227,13 +231,13 @@ export function secretIdOf(sealed: string): string | undefined {
     : undefined;
 }
 
-/** Whether a text was sealed under another secret than the newest. */
+/** True if a text was encrypted under another secret than the newest. */
 export function isOlder(secrets: Secrets, sealed: string | undefined): boolean {
   return sealed !== undefined && secretIdOf(sealed) !== secrets.newest.id;
 }
 
 /**
- * Decrypts what `seal` made for this place.
+ * Decrypts a text that `seal` made for this place.
  * @throws RegistrationError `secret_missing`, `sealed_text_invalid`.
  */
 export async function unseal(secrets: Secrets, place: SealedPlace, sealed: string): Promise<string> {
@@ -264,6 +268,6 @@ function invalid({ purpose }: SealedPlace, cause?: unknown): RegistrationError {
   );
 }
 
-/** Whether what was encrypted cannot be read, whatever secrets there are. */
+/** True if an encrypted text cannot be read with any secret. */
 export const isLostText = (error: unknown): boolean =>
   error instanceof RegistrationError && error.code === 'sealed_text_invalid';

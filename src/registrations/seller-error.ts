@@ -1,3 +1,5 @@
+// Errors of sellers: refused calls, limits of rate, unknown tasks, with advice by the code (calls.md §2). The reading
+// of answers and the callers make them, and owners receive them.
 import type { JsonObject } from '../codec/members.ts';
 import { printableText } from '../codec/printable.ts';
 import { PrintableError } from '../codec/printable-value.ts';
@@ -27,14 +29,14 @@ const ADVICE: Record<Recovery, string> = {
   terminal: 'No further call can help: ask the seller.',
 };
 
-/** `hasOwn`: a code called `constructor` has no advice of its own. */
+/** The advice for a code. `hasOwn` matters: a code called `constructor` has no advice of its own. */
 const adviceFor = (code: string, recovery: Recovery | undefined): string | undefined =>
   Object.hasOwn(ADVICE_BY_CODE, code) ? ADVICE_BY_CODE[code as ErrorCode] : recovery && ADVICE[recovery];
 
-/** The longest text of a seller that is repeated in a message, characters. */
+/** The longest text of a seller in a message, characters. */
 const MAX_SELLER_TEXT = 300;
 
-/** A seller's words in a message of ours: short, and printable. */
+/** A seller's text for a message of ours: short, and printable. */
 export const sellerText = (text: string): string => printableText(text, MAX_SELLER_TEXT);
 
 /**
@@ -82,18 +84,18 @@ export class SellerError extends PrintableError {
   }
 }
 
-/** Code and message of an error in one line; empty where it has neither. */
+/** Code and message of an error in one line; empty if it has neither. */
 export const reportedText = ({ code = '', message }: ReportedError): string =>
   [code, message]
     .filter((part) => part !== '')
     .map(sellerText)
     .join(': ');
 
-/** An error as reported in an answer, or by a client that has thrown `cause`. */
+/** The error that an answer reports, or that a client threw as `cause`. */
 export const sellerErrorOf = ({ code = '', message, ...rest }: ReportedError, cause?: Error): SellerError =>
   new SellerError(code, message, { ...rest, ...(cause && { cause }) });
 
-/** The status of a seller that is asked too often. */
+/** The status for a caller that asks too often. */
 export const TOO_MANY_REQUESTS = 429;
 
 /**
@@ -117,10 +119,10 @@ export class SellerBusyError extends PrintableError {
   }
 }
 
-/** The longest pause that a seller may ask for. Ms. */
+/** The longest pause that is obeyed if a seller asks for it. Ms. */
 export const LONGEST_PAUSE_MS = 86_400_000;
 
-/** A time that a seller asks for, as it is obeyed: a day at most; undefined for what is none. */
+/** A pause that a seller asks for, cut to one day; undefined if it is no time. */
 export function waitMs(ms: unknown): number | undefined {
   return typeof ms === 'number' && ms > 0 ? Math.min(ms, LONGEST_PAUSE_MS) : undefined;
 }

@@ -1,3 +1,4 @@
+// Defines a seller as callers name it, and checks its members. All methods of registrations that take a seller call it.
 import { requireUrl } from '../config/public-url.ts';
 import { oneOf } from '../config/validate.ts';
 import { ConfigError } from '../shared/errors.ts';
@@ -27,12 +28,12 @@ export interface Seller {
 
 export const SCHEMES: readonly RouteScheme[] = ['signature', 'HMAC-SHA256', 'Bearer'];
 
-/** The first minor edition of 3 in which a `reporting_webhook` may have no `authentication`. */
+/** The first minor edition of 3 in which a `reporting_webhook` need not have `authentication`. */
 const SIGNS_REPORTS = 3;
 
 /**
- * Whether the seller is known to take a `reporting_webhook` without `authentication`, and so to sign its reports.
- * @param declared the edition that it declares; the owner's word, `edition` of the seller, comes first.
+ * True if the seller is known to take a `reporting_webhook` without `authentication`, and so to sign its reports.
+ * @param declared the edition that it declares; `edition`, which the owner gives, comes first.
  */
 export function signsReports({ edition }: Seller, declared?: string): boolean {
   return Number(/^3\.(\d+)$/.exec(edition ?? declared ?? '')?.[1]) >= SIGNS_REPORTS;
@@ -46,7 +47,7 @@ export const sellerIn = ({ agentUrl, brandJsonUrl, edition, format }: Seller): S
   ...(format && { format }),
 });
 
-/** @throws RegistrationError `request_invalid` for what `check` refuses as a ConfigError. */
+/** Runs a check. @throws RegistrationError `request_invalid` in place of its ConfigError. */
 export function checked<T>(check: () => T): T {
   try {
     return check();
@@ -62,7 +63,7 @@ export function requestInvalid(error: unknown): unknown {
     : error;
 }
 
-/** A mistake here would otherwise show only when deliveries are refused. @throws RegistrationError */
+/** Checks a seller. A mistake here would otherwise show only when deliveries are refused. @throws RegistrationError */
 export function requireSeller(seller: Seller, scheme: RouteScheme, allowLoopback: boolean): void {
   const { agentUrl, brandJsonUrl, edition, format } = seller;
   checked(() => {

@@ -1,3 +1,6 @@
+// The steps by which an operation is settled, found, adopted and ended, over the rows of its seller (calls.md §1.5).
+// Operations, `adopt` and the poller run them. The operation of a task is written in a row of its own, beside the
+// operation's.
 import { MAX_TEXT } from '../codec/printable.ts';
 import type { TaskStatus } from '../events/event.ts';
 import { isTerminal } from '../events/status.ts';
@@ -22,20 +25,15 @@ import {
 import { keepStream, noteEnding } from './streams.ts';
 import { endedWatch, type Watch, watchIn, watchRow } from './watch-task.ts';
 
-/*
- * The steps by which an operation is settled, found, adopted and ended, over the rows of its seller. Whose a task is says a row of
- * its own, written with the operation's.
- */
-
 /**
- * Whether an end may have to be told again by another channel: not where it is safe. `unsafe`: an event that says so is about to
- * be handled; it may fail, its sender may give up, or what is newer may make it stale.
+ * Says if another channel may still have to tell an end. `safe`: no. `unsafe`: its event is about to be handled. That
+ * may fail, its sender may give up, or a newer one may make it stale.
  */
 type End = 'safe' | 'unsafe';
 
 /**
- * Whether the task of a row is the operation's, or becomes it: it was adopted before its call was answered, or the operation that
- * it was of has another one.
+ * True if the task of a row is the operation's, or passes to it. It passes from an operation that has another task by
+ * now, or was made by `adopt` before the call was answered.
  */
 function takesTask(step: SellerStep, row: RegistrationRow, { operationId }: OperationName): boolean {
   const { operationId: owner, taskId } = watchIn(row);
@@ -46,10 +44,10 @@ function takesTask(step: SellerStep, row: RegistrationRow, { operationId }: Oper
   return true;
 }
 
-/** Operations of one task that are ended with it, beside the one that it is of. */
+/** The largest number of operations that end with a task, beside its own. */
 const MOST_OTHERS = 100;
 
-/** The operation ends with the task of another one. */
+/** Notes that the operation ends with the task of another one. */
 function endsWith(step: SellerStep, row: RegistrationRow, { operationId }: OperationName): void {
   const watch = watchIn(row);
   const others = new Set(watch.others).add(operationId);
@@ -58,9 +56,9 @@ function endsWith(step: SellerStep, row: RegistrationRow, { operationId }: Opera
 }
 
 /**
- * Whose the task of an operation is, and whether it is watched.
- * @param begunAt as of `Watch`.
- * @returns whether it is this operation's.
+ * Writes that a task belongs to an operation, and if it is polled.
+ * @param begunAt as in `Watch`.
+ * @returns true if the task belongs to this operation.
  */
 function keepTask(
   step: SellerStep,
@@ -81,19 +79,19 @@ function keepTask(
   const made = { ...watchOf(of, stored, now), ...(begunAt !== undefined && { begunAt }) };
   const row = own ?? watchRow({ sender: of.agentUrl, id }, made, 'watched', { dueAt: now });
   if (end === 'safe') rows.save(endedWatch(row, now + retentionMs));
-  // One that was given up is polled again: its end is told, and may be lost.
+  // If polling was given up, it begins again: the end that was told may be lost.
   else if (!own || (end === 'unsafe' && row.list === 'unresolved'))
     rows.save({ ...row, dueAt: now, list: 'watched' });
   return true;
 }
 
-/** The media buy of an operation, and where its account is kept. */
+/** The media buy of an operation, and the row of its account. */
 function named(mediaBuyId: string, { hashes }: SellerStep): Pick<Stored, 'mediaBuyId' | 'streamId'> {
   const streamId = storedId(mediaBuyId, hashes);
   return { mediaBuyId, ...(streamId !== mediaBuyId && { streamId }) };
 }
 
-/** Whose the media buy is that came of an operation; it stays whose it was. */
+/** Writes the operation that a media buy came of, if it has none. */
 function keepMediaBuy(step: SellerStep, of: OperationName, stored: Stored): void {
   const { rows, hashes, now, retentionMs } = step;
   if (stored.mediaBuyId === undefined) return;
@@ -119,10 +117,12 @@ const watchOf = ({ operationId }: OperationName, stored: Stored, now: number): W
   failures: 0,
 });
 
-/** Whether an answer is the end of its task. */
+/** True if an answer is the end of its task. */
 const isEndOf = ({ status, isOpen: goesOn }: SellerAnswer): boolean => isTerminal(status) && !goesOn;
 
-/** Whether it is settled by that. What was refused or given up has been done all the same if its seller says so. */
+/**
+ * True if the answer changes the operation. One that was refused or orphaned is done after all if its seller says so.
+ */
 function isNews(stored: Stored, answer: SellerAnswer): boolean {
   const { taskId } = answer;
   if (differ(taskId, stored.taskId)) return true;
@@ -130,11 +130,11 @@ function isNews(stored: Stored, answer: SellerAnswer): boolean {
   return stored.state === 'open' ? isNamed || isEndOf(answer) : stored.state !== 'ended';
 }
 
-/** Of a task, by the id of its row. */
+/** The latest status of a task, by the id of its row. */
 const lastStatus = (rows: RegistrationRows, id: string): TaskStatus | undefined =>
   rows.lastTold(id)?.status as TaskStatus | undefined;
 
-/** Whether an operation is over by an answer, and with which status. */
+/** The status of an operation after an answer; `end` is undefined if it goes on. */
 function endOf(
   { rows, hashes }: SellerStep,
   taskId: string | undefined,
@@ -143,11 +143,11 @@ function endOf(
 ): { readonly status: TaskStatus; readonly end: End | undefined } {
   const { status, taskId: named } = answer;
   const id = taskId === undefined ? undefined : storedId(taskId, hashes);
-  // An end that names no task says nothing of the one that is known: it may end otherwise.
+  // An end without a task id says nothing of the task that is known, which may end otherwise.
   if (isEndOf(answer)) return { status, end: named === taskId ? told : 'unsafe' };
   const task = id === undefined ? undefined : rows.get('watch', id);
   if (id === undefined || task?.list !== null || isReplaced(task)) return { status, end: undefined };
-  // The task's end was told before.
+  // Another channel has told the end of the task before this answer.
   return { status: lastStatus(rows, id) ?? status, end: 'safe' };
 }
 
@@ -155,9 +155,9 @@ const moved = ({ moves = 0 }: Stored, { replaces }: SellerAnswer): Pick<Stored, 
   replaces === undefined ? {} : { moves: moves + 1 };
 
 /**
- * Settles it by its call's answer, or by what an event tells of its task. An answer may name another task than an event did
- * before: it is the one that was asked for.
- * @param told what an end is, where it is told.
+ * Settles an operation by the answer to its call, or by what an event tells of its task. An answer may name another
+ * task than an earlier event did: the answer's is the one that was asked for.
+ * @param told the standing of an end, if this is one.
  */
 export function settled(
   step: SellerStep,
@@ -187,15 +187,15 @@ export function settled(
   return differ(taskId, stored.taskId) && answer.replaces !== stored.taskId ? 'other-task' : 'settled';
 }
 
-/** Whether the row of a task is the operation's as it is. */
+/** True if the row says that the task is the operation's, and no other has taken its place. */
 const goesOn = (row: RegistrationRow, { operationId }: OperationName): boolean =>
   watchIn(row).operationId === operationId && !isReplaced(row);
 
 const isReplaced = (row: RegistrationRow): boolean => watchIn(row).isReplaced === true;
 
 /**
- * The call is over, and what was its task is no more: another one has taken its place (calls.md §1.5).
- * @returns since when the operation has been watched under one task after the other.
+ * Ends the watch of a task whose place another one has taken (calls.md §1.5).
+ * @returns the time at which the operation's first task was watched.
  */
 function endReplaced(step: SellerStep, of: OperationName, taskId: string): number | undefined {
   const row = step.rows.get('watch', storedId(taskId, step.hashes));
@@ -216,7 +216,7 @@ function operationIn({ rows, hashes }: SellerStep, operationId: string | undefin
   return row && { row, stored: storedIn(row) };
 }
 
-/** Which operation a row of a task or of a media buy is of. */
+/** The operation that a row of a task or of a media buy names. */
 function ownerIn({ rows }: SellerStep, id: string): string | undefined {
   const row = rows.get('watch', id);
   return row && watchIn(row).operationId;
@@ -228,26 +228,29 @@ const taskOwner = (step: SellerStep, taskId: string | undefined): string | undef
 const mediaBuyOwner = (step: SellerStep, mediaBuyId: string | undefined): string | undefined =>
   mediaBuyId === undefined ? undefined : ownerIn(step, mediaBuyRowId(mediaBuyId, step.hashes));
 
-/** A delivery report names no operation. Of a task another one may have made the same media buy. */
+/** The operation of a reported media buy. For an event of a task none: another operation may have made the same buy. */
 const reportedOwner = (step: SellerStep, { status, mediaBuyId }: OperationTold): string | undefined =>
   status === undefined ? mediaBuyOwner(step, mediaBuyId) : undefined;
 
-/** Both are known, and they are not the same. */
+/** True if both are known and differ. */
 const differ = (a: string | undefined, b: string | undefined): boolean =>
   a !== undefined && b !== undefined && a !== b;
 
-/** Tasks of an operation, one after the other: each leaves a row that is kept for long. */
+/**
+ * The largest number of tasks that may take each other's place in one operation: each leaves a row that is kept for
+ * long.
+ */
 const MOST_MOVES = 100;
 
-/** Whether an event's task takes the place of the operation's, whose call is over (calls.md §1.5). */
+/** True if the task of an event takes the place of the operation's, whose call is over (calls.md §1.5). */
 const isSuccessor = ({ state, taskId, moves = 0 }: Stored, { callTaskId }: OperationTold): boolean =>
   state === 'open' && callTaskId !== undefined && callTaskId === taskId && moves < MOST_MOVES;
 
-/** The operation of an event's task, else of the call that told of it. */
+/** The operation of an event's task; if none is known, that of the call that told of it. */
 const taskOperation = (step: SellerStep, { taskId, callTaskId }: OperationTold): Candidate | undefined =>
   operationIn(step, taskOwner(step, taskId)) ?? operationIn(step, taskOwner(step, callTaskId));
 
-/** The operation that an event names, else its task's, else that of the media buy that it reports on. */
+/** The operation that an event names. Without it the task's counts, then that of the reported media buy. */
 function candidateOf(
   step: SellerStep,
   told: OperationTold,
@@ -255,21 +258,18 @@ function candidateOf(
   const { operationId, taskId } = told;
   const named = operationIn(step, operationId);
   const namedTask = named?.stored.taskId;
-  // Where the operation says itself what its task is, one read is enough.
+  // If the operation itself says what its task is, one read is enough.
   const owner = namedTask === undefined ? taskOperation(step, told) : undefined;
   const is = named ?? owner ?? operationIn(step, reportedOwner(step, told));
   if (!is) return undefined;
-  // Which operation_id the seller of an adopted task was told is not known.
+  // It is unknown which operation_id the seller of an adopted task was given.
   const isOfOther = owner !== undefined && differ(operationId, owner.row.id) && !owner.stored.isAdopted;
-  // A former task of it is the operation's no more. A report has a task of its own.
+  // A former task no longer belongs to the operation. A report has a task of its own.
   const isOfOtherTask = differ(taskId, (named ?? owner)?.stored.taskId) && !isSuccessor(is.stored, told);
   return { is, isMismatch: isOfOther || isOfOtherTask };
 }
 
-/**
- * The operation that an event is of. It is settled by what the event tells where that fits, and known for longer where it has
- * ended.
- */
+/** Finds the operation of an event, and settles it by the event if that fits. If it has ended, it is kept longer. */
 export function found(step: SellerStep, told: OperationTold): OperationFound | undefined {
   const candidate = candidateOf(step, told);
   if (!candidate) return undefined;
@@ -283,7 +283,7 @@ export function found(step: SellerStep, told: OperationTold): OperationFound | u
   return { operation: seenOf(is.row, is.stored), isMismatch, ...(token !== undefined && { token }) };
 }
 
-/** An id that is too long is not kept: what the event tells counts all the same. */
+/** The facts of an event as an answer. An id that is too long is left out, and the rest counts. */
 function answerTold(told: OperationTold & Pick<SellerAnswer, 'replaces'>): SellerAnswer | undefined {
   const { status, taskId, mediaBuyId, ending, replaces, reason } = told;
   const isKept = taskId !== undefined && taskId.length <= MAX_TEXT;
@@ -299,7 +299,10 @@ function answerTold(told: OperationTold & Pick<SellerAnswer, 'replaces'>): Selle
   );
 }
 
-/** The call of a polled task is over, and another task has taken its place: that one is polled from now on. @returns whether. */
+/**
+ * Polls another task from now on, because the call of the polled task is over and that one has taken its place.
+ * @returns true if it has.
+ */
 export function replaceTask(step: SellerStep, row: RegistrationRow, to: SellerAnswer): boolean {
   const { operationId, taskId: replaces } = watchIn(row);
   const is = operationIn(step, operationId);
@@ -309,7 +312,7 @@ export function replaceTask(step: SellerStep, row: RegistrationRow, to: SellerAn
   return true;
 }
 
-/** What has ended is known for its time after the last event, or for half of it: each event would else be a write. */
+/** Keeps an ended operation longer, once half of its time is over: each event would else be a write. */
 function keepLonger(step: SellerStep, of: OperationName, { row, stored }: Candidate): void {
   const { rows, hashes, now, retentionMs } = step;
   keepMediaBuy(step, of, stored);
@@ -320,18 +323,19 @@ function keepLonger(step: SellerStep, of: OperationName, { row, stored }: Candid
     rows.save(endedWatch(task, now + retentionMs));
 }
 
-/** For half of the retention at least. */
+/** True if the row is kept for at least half of the retention. */
 const isKept = ({ expiresAt }: RegistrationRow, { now, retentionMs }: SellerStep): boolean =>
   expiresAt === null || expiresAt - now >= retentionMs / 2;
 
 /**
- * What a seller does already becomes an operation: open with a task, which is polled; ended where there is a media buy alone.
- * @param made the operation, where none is known for it yet.
+ * Makes an operation of a task or a media buy that the seller has already. With a task it is open and polled; with a
+ * media buy alone it has ended.
+ * @param made the operation, if none is known yet.
  */
 export function adopted(step: SellerStep, of: OperationName, made: Stored): RegistrationRow {
   const { rows, now, retentionMs } = step;
   const { taskId, mediaBuyId } = made;
-  // A media buy that is known may have another task now.
+  // A known media buy may have another task by now.
   const owner = taskId === undefined ? mediaBuyOwner(step, mediaBuyId) : taskOwner(step, taskId);
   const known = operationIn(step, owner);
   const stored: Stored = known
@@ -350,7 +354,7 @@ export function adopted(step: SellerStep, of: OperationName, made: Stored): Regi
   return row;
 }
 
-/** Whose task was given up has asked for it anew. */
+/** Polls a task again that was given up, because its owner asks for it. */
 function pollAgain({ rows, hashes, now }: SellerStep, taskId: string): void {
   const row = rows.get('watch', storedId(taskId, hashes));
   if (row?.list !== 'unresolved') return;
@@ -360,10 +364,7 @@ function pollAgain({ rows, hashes, now }: SellerStep, taskId: string): void {
 
 const expiryOf = ({ state }: Stored, at: number): number | null => (isOpen(state) ? null : at);
 
-/**
- * The task has ended: nobody polls it any more. Its operation has ended too, also where the event of the end was not taken for
- * the operation's.
- */
+/** Ends the polling of a task, and its operation, even if the event of the end was not assigned to that. */
 export function endTask(step: SellerStep, row: RegistrationRow): void {
   const { rows, now, retentionMs } = step;
   rows.save(endedWatch(row, now + retentionMs));
@@ -385,7 +386,7 @@ const endedRow = (
   return rowOf(of, ended, null, now + retentionMs);
 };
 
-/** The task of that id has ended. */
+/** Ends the polling of the task with that id. */
 export function endWatch(step: SellerStep, taskId: string): void {
   const row = step.rows.get('watch', storedId(taskId, step.hashes));
   if (row && row.list !== null) endTask(step, row);

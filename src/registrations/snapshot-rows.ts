@@ -1,30 +1,28 @@
+// Keeps the row by which a seller is asked for the impairments of its open media buys (owed.md §6.2). There is one for
+// each account and `ref`. Streams add to it; the reconciler works through it.
 import type { Hashes } from '../crypto/engine.ts';
 import type { RegistrationRow, RegistrationRows } from '../stores/store.ts';
 
-/*
- * The row by which a seller is asked for the impairments of its open media buys: one for each account and `ref` (owed.md §6.2).
- */
-
-/** How far a row's round is. Times are Unix ms on the store's clock. */
+/** The progress of a round through the media buys of a row. Times are Unix ms on the store's clock. */
 export interface SnapshotRound {
   /** As JSON text. */
   readonly account?: string;
   readonly ref?: string;
-  /** Media buys that were added to it, all in all: where it is another number, one came meanwhile. */
+  /** The number of media buys that were ever added. If it changes during a round, one was added meanwhile. */
   readonly added: number;
-  /** The present round; absent: it has not begun. */
+  /** The beginning of the present round; absent: it has not begun. */
   readonly began?: number;
-  /** Behind the streams that are done in this round: `RegistrationPage.next`. */
+  /** The cursor behind the streams that this round has done: `RegistrationPage.next`. */
   readonly after?: string;
-  /** Streams that were found in this round. */
+  /** The number of streams that this round has found. */
   readonly found?: number;
-  /** The seller's place in its answer about the present streams, and how many of them it has not brought. */
+  /** The seller's cursor in its answer about the present streams, and how many of them it has not brought. */
   readonly page?: { readonly cursor: string; readonly left: number };
-  /** Questions in a row that failed. */
+  /** The number of questions in a row that failed. */
   readonly failures?: number;
 }
 
-/** Of a row of this kind. */
+/** The round in a row. */
 export const roundIn = ({ value }: Pick<RegistrationRow, 'value'>): SnapshotRound =>
   JSON.parse(value) as SnapshotRound;
 
@@ -42,11 +40,11 @@ export const roundRow = (
   expiresAt: null,
 });
 
-/** The id of the row that has a stream's media buy. Ids of other rows of this kind have a space. */
+/** The id of the row for a stream's media buy. Ids of other rows of this kind have a space. */
 export const roundId = ({ account, ref }: Pick<SnapshotRound, 'account' | 'ref'>, hashes: Hashes): string =>
   hashes.sha256Hex(JSON.stringify([account ?? null, ref ?? null]));
 
-/** A stream is made: its seller is asked for it from now on. */
+/** Adds a new stream to its round: its seller is asked about it from now on. */
 export function addToRound(
   rows: RegistrationRows,
   sender: string,

@@ -1,3 +1,6 @@
+// Makes the account of a media buy's reports when a call buys, updates or adopts it (owed.md §1.1, §1.2). Settling
+// calls it, and the reconciler keeps the account from then on. Rules of the store note what arrives, and know `Stream`
+// alone.
 import type { EditionName } from '../shared/editions.ts';
 import { storedId } from '../stages/ids.ts';
 import type { RegistrationRow, RegistrationRows } from '../stores/store.ts';
@@ -19,70 +22,68 @@ import { type OperationName, type Stored, storedIn } from './operation.ts';
 import type { SellerStep } from './seller-step.ts';
 import { addToRound, roundId } from './snapshot-rows.ts';
 
-/*
- * The account of a media buy's reports as registrations make it and the reconciler keeps it (owed.md §1.1). What arrives is noted in
- * it by the rules of the store, which know `Stream` alone.
- */
-
-/** The state of a stream. `closed`: the media buy is terminal, and nothing of it is missing. */
+/** The state of a stream. `closed`: the media buy is terminal, and no report of it is missing. */
 export type StreamState = 'open' | 'closed';
 
-/** Windows that could not be got, running ones together. */
+/** A run of windows that could not be fetched. */
 export interface Missed {
   readonly frequency: Frequency;
   readonly first: number;
-  /** Behind the last. */
+  /** The number behind the last window. */
   readonly end: number;
   readonly tries: number;
-  /** When it was first asked for, and when it is asked for again, on the store's clock, Unix ms. */
+  /** The time when it was first asked for, and the next one, on the store's clock, Unix ms. */
   readonly since: number;
   readonly nextAt: number;
   readonly error: string;
 }
 
-/** The account of a media buy. Times are Unix ms on the store's clock, where nothing else is said. */
+/** The account of a media buy. Times are Unix ms on the store's clock, unless a member says otherwise. */
 export interface BuyStream extends Stream {
-  /** The operation that bought it; absent: nobody knows. */
+  /** The operation that bought it; absent: unknown. */
   readonly operationId?: string;
-  /** By what its seller is asked: of the operation. */
+  /** The operation's `ref`, with which its seller is asked. */
   readonly ref?: string;
   /** As JSON text. */
   readonly account?: string;
   readonly edition?: EditionName;
-  /** Of the row by which its impairments are asked for, which is the list of its stream too; absent: they are not. */
+  /**
+   * The id of the row by which its impairments are asked for, which is also the list of its stream. Absent: they are
+   * not asked for.
+   */
   readonly round?: string;
   readonly frequency: Frequency | null;
-  /** As of `AskedReports`. */
+  /** As in `AskedReports`. */
   readonly metrics?: readonly string[] | null;
   readonly products: readonly string[];
   readonly since: number;
-  /** `get_media_buys` was answered last then. */
+  /** The time of the last answer to `get_media_buys`. */
   readonly askedAt?: number;
-  /** The instant of which the answer was, as it said; no later than `askedAt`. */
+  /** The instant that the answer gave for itself; no later than `askedAt`. */
   readonly saidAt?: number;
-  /** The seller's count of changes, and when the last one was, as the answer said. */
+  /** The seller's count of changes, and the time of the last one, as the answer said. */
   readonly changes?: number;
   readonly updatedAt?: number;
-  /** Questions about the buy that failed since, and when it is asked again. */
+  /** The number of questions about the buy that failed since, and the time of the next. */
   readonly asks?: number;
   readonly askAt?: number;
-  /** As the seller gave it: another one means that something has changed. */
+  /** The revision as the seller gave it: a different one means that something has changed. */
   readonly revision?: string;
-  /** When it became terminal. */
+  /** The time at which it became terminal. */
   readonly endedAt?: number;
-  /** What is known of its products. */
+  /** The known facts about its products. */
   readonly delayMs?: number;
   readonly granularities?: readonly Frequency[];
-  /** false: the seller answers for a lifetime alone. */
+  /** false: the seller only answers for the whole lifetime. */
   readonly hasRanges?: boolean;
-  /** Why nothing can be asked for; absent: it can. */
+  /** The reason why nothing can be asked for; absent: it can. */
   readonly unverifiable?: string;
   readonly missed: readonly Missed[];
-  /** Windows that cannot be got at all. */
+  /** Windows that can never be fetched. */
   readonly lost: Windows;
-  /** Absent: nobody has tried to compare them. */
+  /** Absent: no comparison was tried. */
   readonly totals?: TotalsTried;
-  /** When it was closed first, unless the media buy has gone on since. */
+  /** The time of its first closing, unless the media buy has gone on since. */
   readonly closedAt?: number;
 }
 
@@ -106,21 +107,24 @@ export interface ComparedTotals {
   readonly at: number;
 }
 
-/** Tries to compare totals. Without `nextAt` there are no more of them. */
+/** The tries to compare totals. Without `nextAt` there are no further ones. */
 export interface TotalsTried {
   readonly compared?: ComparedTotals;
-  /** In vain, the first of them then. */
+  /** The number of failed tries, and the time of the first. */
   readonly tries?: number;
   readonly since?: number;
   readonly nextAt?: number;
   readonly error?: string;
 }
 
-/** @throws where it is a stream that nobody has registered. */
+/**
+ * The stream in a row. A stream that nobody has registered lacks the members of `BuyStream`.
+ * @throws if the row cannot be read.
+ */
 export const buyStreamIn = ({ value }: Pick<RegistrationRow, 'value'>): BuyStream =>
   streamIn(value) as BuyStream;
 
-/** A stream that was made from reports alone, before anybody registered its media buy. */
+/** False for a stream that was made from reports alone, before its media buy was registered. */
 export const isRegistered = (stream: Stream): stream is BuyStream => 'since' in stream;
 
 export function streamRow(
@@ -138,7 +142,7 @@ export function streamAt(rows: RegistrationRows, id: string): Stream | undefined
   return row && streamIn(row.value);
 }
 
-/** A call has been answered, and its media buy is known: what it asks for is owed from now on (owed.md §1.2). */
+/** Records the reports that a call asks for, once its media buy is known: it is owed from then on (owed.md §1.2). */
 export function keepStream(step: SellerStep, of: OperationName, stored: Stored): void {
   const { reports, taskType } = stored;
   if (reports?.mediaBuyId === undefined) {
@@ -148,7 +152,7 @@ export function keepStream(step: SellerStep, of: OperationName, stored: Stored):
   }
 }
 
-/** @param reports undefined: nobody knows what the call asked for. It was made elsewhere. */
+/** Makes the stream of a bought media buy. @param reports undefined: unknown, because the call was made elsewhere. */
 function bought(
   step: SellerStep,
   of: OperationName,
@@ -172,18 +176,18 @@ function bought(
   addToRound(rows, of.agentUrl, stream, now);
 }
 
-/** By which URLs the seller was told to send, the call among them. */
+/** The URLs that the seller was given for a media buy, those of the call included. */
 const toldBy = (known: Stream | undefined, stored: Stored, now: number): readonly Told[] =>
   withTold(known?.told ?? [], callToldIn(stored), timesOf(stored, now));
 
-/** By which URLs the call was told, as it was made last. */
+/** The URLs that the call named when it was made last. */
 function callToldIn({ told, withoutConfig }: Stored): CallTold {
   if (!withoutConfig) return told ?? {};
   const { push: _refused, ...others } = told ?? {};
   return others;
 }
 
-/** It is acknowledged at its end (told.md §1.1). */
+/** The times at which a call named its URLs: acknowledged at its end (told.md §1.1). */
 const timesOf = ({ createdAt: at, state, status }: Stored, now: number): ToldTimes =>
   state === 'ended' && status === 'completed' ? { at, ackedAt: now } : { at };
 
@@ -203,8 +207,8 @@ function askedFor(
 }
 
 /**
- * A running media buy is taken over: its seller is asked for its flight. A frequency that is known is replaced; null: no reports are
- * asked for, as far as is known.
+ * Takes over a running media buy: its seller is asked for its flight. A known frequency is replaced. null: as far as is
+ * known, no reports are asked for.
  */
 export function adoptStream(
   step: SellerStep,
@@ -230,16 +234,16 @@ export function adoptStream(
 const metricsOf = (metrics: AskedReports['metrics'] | undefined): Pick<AskedReports, 'metrics'> =>
   metrics === undefined ? {} : { metrics };
 
-/** Reports as an update or the owner says them. */
+/** The reports that an update or the owner names. */
 type SaidReports = Required<Pick<AskedReports, 'frequency'>> & Pick<AskedReports, 'metrics'>;
 
-/** The seller reports so often: from now on, or if it was not known that it does, all along. */
+/** The stream with another frequency: from now on, or for all its time if it was not known to report. */
 const withReports = (stream: BuyStream, reports: SaidReports, now: number): BuyStream =>
   hasReports(stream)
     ? withFrequency(stream, reports, now)
     : { ...stream, ...reports, terms: [], changedAt: now };
 
-/** From now on the seller reports so often, and that. */
+/** The stream with another frequency and other metrics from now on. */
 function withFrequency(
   { metrics: _before, ...stream }: BuyStream,
   { frequency, metrics }: SaidReports,
@@ -254,16 +258,16 @@ function withFrequency(
   };
 }
 
-/** What `adopt` says of the reports of a media buy. */
+/** The facts that `adopt` gives about the reports of a media buy. */
 export interface AdoptedReports {
-  /** null: none were asked for, as far as is known. */
+  /** null: as far as is known, none were asked for. */
   readonly frequency: Frequency | null;
-  /** As of `AskedReports`; undefined: not said, what is known stays. */
+  /** As in `AskedReports`; undefined: not given, so the known ones stay. */
   readonly metrics: AskedReports['metrics'] | undefined;
   readonly told: CallTold;
 }
 
-/** A stream that is asked for by an operation. What is not known of it yet, the seller is asked. */
+/** A stream for a media buy of an operation. The seller is asked for whatever is unknown. */
 export function streamMade(
   known: Stream,
   { operationId }: OperationName,
@@ -286,8 +290,8 @@ export function streamMade(
 }
 
 /**
- * Our own update is done: the seller is asked for what it has become. A frequency that we gave holds from now; a media buy without
- * a stream has one by it.
+ * Notes that our own update is done: the seller is asked for the new state. A frequency that we gave holds from now;
+ * with one, a media buy without a stream gets one.
  */
 function updated(
   step: SellerStep,
@@ -303,7 +307,7 @@ function updated(
   if (!isKnown && !frequency) return;
   const known = isKnown ? kept : streamMade(kept ?? emptyStream(mediaBuyId), of, stored, step);
   const told = toldBy(known, stored, now);
-  // Without reports nothing of it is asked for by itself.
+  // Without reports, nothing is asked for by itself.
   if (row && !frequency && !hasReports(known)) {
     rows.save({ ...row, value: streamText({ ...known, told }) });
     return;
@@ -318,7 +322,7 @@ function updated(
   if (!isKnown) addToRound(rows, of.agentUrl, stream, now);
 }
 
-/** The answer or the end of a call of ours says that its media buy has ended (owed.md §7.1). */
+/** Notes that the answer or the end of a call of ours says that its media buy has ended (owed.md §7.1). */
 export function noteEnding(
   { rows, now, hashes }: SellerStep,
   { agentUrl: sender }: OperationName,

@@ -1,3 +1,6 @@
+// Defines the rows for polling: one for each task, made when its operation is settled, and one for each seller.
+// Settling writes them, the poller works on them. A task's row also names its operation. It outlives the operation,
+// which ends with the first event of the end, until no channel has to report that end again.
 import { putBounded } from '../shared/bounded.ts';
 import type { Hashes } from '../crypto/engine.ts';
 import type { TaskStatus } from '../events/event.ts';
@@ -8,12 +11,6 @@ import { LONGEST_LEASE_MS } from '../stores/constants.ts';
 import { storedObject } from './operation-rows.ts';
 import { LONGEST_PAUSE_MS } from './seller-error.ts';
 
-/*
- * The rows for polling: one for each task, made when its operation is settled, which also has the operation of the task; and one
- * for each seller. A watch does not end with its operation: an operation ends with the first event of the end, a watch once
- * no channel has to report that end again.
- */
-
 /**
  * The state of a task that a poller asks about, by which `registrations.list` selects operations. `watched`: it is
  * polled. `unresolved`: polling was given up, and the task has not ended.
@@ -23,46 +20,46 @@ export type WatchState = 'watched' | 'unresolved';
 /** The row of a task. */
 export interface Watch {
   readonly operationId: string;
-  /** As its seller sent it: the row's id may be a hash of it. */
+  /** The id as the seller sent it; the id of the row may be a hash of it. */
   readonly taskId: string;
   readonly taskType: string;
-  /** The call registered webhooks. */
+  /** True if the call registered webhooks. */
   readonly hasWebhooks: boolean;
-  /** The seller's own; absent: the receiver's. */
+  /** The seller's own edition; absent: the receiver's. */
   readonly edition?: EditionName;
-  /** Of the operation. */
+  /** The `ref` of the operation. */
   readonly ref?: string;
   /** `account` of the call's arguments, as JSON text. */
   readonly account?: string;
-  /** When watching began, on the store's clock, Unix ms. */
+  /** The beginning of polling, on the store's clock, Unix ms. */
   readonly since: number;
-  /** The same of the first of the tasks whose place it has taken, one after the other. */
+  /** The beginning of polling of the first task, if tasks have taken each other's place. */
   readonly begunAt?: number;
-  /** Another task has taken its place: it is not polled, and has not ended. */
+  /** True if another task has taken its place: it is not polled, and has not ended. */
   readonly isReplaced?: true;
-  /** The time of the first poll is set. */
+  /** True if the time of the first poll is set. */
   readonly isScheduled?: true;
-  /** What the answer or a poll reported last: the status, and a hash of its data. */
+  /** The latest status that an answer or a poll reported, and a hash of its data. */
   readonly status?: TaskStatus;
   readonly dataHash?: string;
-  /** How many changes polls have reported. */
+  /** The number of changes that polls have reported. */
   readonly changes: number;
-  /** When the last poll was answered, on the store's clock, Unix ms. */
+  /** The time of the last answer to a poll, on the store's clock, Unix ms. */
   readonly answeredAt?: number;
-  /** Polls that failed since the last answer. */
+  /** The number of polls that failed since the last answer. */
   readonly failures: number;
-  /** Operations that were answered with the task too: they end with it. */
+  /** Other operations that were answered with the task, and end with it. */
   readonly others?: readonly string[];
-  /** It waits in the line of its seller: its number in it, and the row behind it. */
+  /** The ticket in the line of its seller, and the row behind it. */
   readonly ticket?: number;
   readonly follower?: string;
-  /** The seller does not know the task, and the alarm was raised. */
+  /** True if the seller does not know the task, and the alarm was raised. */
   readonly isUnknown?: true;
 }
 
 export const watchIn = ({ value }: RegistrationRow): Watch => storedObject(value) as unknown as Watch;
 
-/** @param dueAt null: it is not polled. */
+/** The row of a task. @param dueAt null: it is not polled. */
 export function watchRow(
   { sender, id }: Pick<RegistrationRow, 'sender' | 'id'>,
   watch: Watch,
@@ -72,7 +69,7 @@ export function watchRow(
   return { kind: 'watch', sender, id, value: JSON.stringify(watch), dueAt, list, expiresAt };
 }
 
-/** The row of an ended watch: it keeps the operation of the task until it expires. */
+/** The row of a task that is no longer polled: it names the operation of the task until it expires. */
 export const endedWatch = (row: RegistrationRow, expiresAt: number): RegistrationRow => ({
   ...row,
   dueAt: null,
@@ -80,42 +77,47 @@ export const endedWatch = (row: RegistrationRow, expiresAt: number): Registratio
   expiresAt,
 });
 
-/** Tasks of a seller that wait for a place, first come first served. */
+/** The line of a seller's tasks that wait for a place, first come first served. */
 export interface Line {
-  /** The ids of the first and of the last watch; absent if nobody waits. Each watch has the one behind it. */
+  /** The ids of the first and the last watch; absent if nobody waits. Each watch names the one behind it. */
   readonly first?: string;
   readonly last?: string;
-  /** The last number that was given, and the last one that was called. A watch with a lower one stands in no line. */
+  /**
+   * The latest ticket that was given, and the latest that was called. A watch with a lower ticket stands in no line.
+   */
   readonly given: number;
   readonly called: number;
 }
 
 /** The state of a seller for polling. */
 export interface SellerRow {
-  /** When a webhook of it was handled last, give or take a minute. On the store's clock, Unix ms. */
+  /** The time of its last handled webhook, to the minute. On the store's clock, Unix ms. */
   readonly heardAt?: number;
-  /** The seller asked not to be polled until then. On the store's clock, Unix ms. */
+  /** The end of the pause that the seller asked for. On the store's clock, Unix ms. */
   readonly pausedUntil?: number;
-  /** How long its polls take of late, ms. */
+  /** The recent duration of its polls, ms. */
   readonly tookMs?: number;
-  /** Tasks that wait for a place. */
+  /** The tasks that wait for a place. */
   readonly line?: Line;
-  /** Polls under way, by the ids of their watches: until when each has its lease. */
+  /** The polls under way: the id of each watch, and the end of its lease. */
   readonly polls?: readonly (readonly [id: string, until: number])[];
 }
 
-/** The time that a question is taken to need at a seller that has answered none. Ms. */
+/** The assumed duration of a question, until the seller has answered one. Ms. */
 export const FIRST_TOOK_MS = 1000;
 
-/** Questions that hold a place of the seller: polls, and those of a reconciler. */
+/** The questions that hold a place of the seller: polls, and those of a reconciler. */
 export const livePolls = ({ polls = [] }: SellerRow, now: number): NonNullable<SellerRow['polls']> =>
   polls.filter(([, until]) => until > now && until <= now + LONGEST_LEASE_MS);
 
-/** Until when the seller is not to be asked; no longer, though a clock was ahead. Unix ms. */
+/** The end of the seller's pause. It is cut to `LONGEST_PAUSE_MS`, in case a clock was ahead. Unix ms. */
 export const pauseOf = ({ pausedUntil = 0 }: SellerRow, now: number): number =>
   Math.min(pausedUntil, now + LONGEST_PAUSE_MS);
 
-/** Stored among the seller's routes, whose ids are schemes: no seller can choose it. */
+/**
+ * The id of the seller's row. It is stored among the seller's routes, whose ids are schemes, so no seller can choose
+ * it.
+ */
 export const SELLER_ROW_ID = 'seller';
 
 export function sellerRowIn(rows: RegistrationRows): SellerRow {
@@ -128,9 +130,12 @@ export function saveSellerRow(rows: RegistrationRows, sender: string, seller: Se
   rows.save({ kind: 'route', sender, id: SELLER_ROW_ID, value, dueAt: null, list: null, expiresAt: null });
 }
 
-/** Each process stores at most once a minute that a seller has delivered: it is compared with hours. Ms. */
+/**
+ * The interval at which one process stores that a seller has delivered. It is compared with hours, so a minute is
+ * enough. Ms.
+ */
 const HEARD_EVERY_MS = 60_000;
-/** Sellers that are cached; for any other it is stored again. */
+/** The largest number of sellers that are cached; for any other it is stored each time. */
 const MAX_SELLERS = 10_000;
 
 export function sellersHeard(now: () => number): { readonly isDue: (agentUrl: string) => boolean } {
@@ -145,15 +150,15 @@ export function sellersHeard(now: () => number): { readonly isDue: (agentUrl: st
   };
 }
 
-/** What a poller works on. */
+/** The parts that a poller works on. */
 export interface WatchedTasks {
   readonly rows: StoreRegistrations;
   readonly hashes: Hashes;
-  /** How long the row of a task is kept after its end. Ms. */
+  /** The time for which the row of a task is kept after its end. Ms. */
   readonly retentionMs: number;
 }
 
-/** The member of registrations with what a poller works on. */
+/** The member of registrations that has the parts for a poller. */
 export const WATCHED_TASKS: unique symbol = Symbol.for('proto-webhooks.watched-tasks') as never;
 
 export interface WithWatchedTasks {

@@ -1,3 +1,5 @@
+// Tries store and sink of a configuration without a change, and migrates a store (serve.md §1.7).
+// `proto-webhooks serve --check` and `--migrate` call it.
 import { accessSync, constants, existsSync } from 'node:fs';
 import { dirname } from 'node:path';
 import type { RedisClient } from '../stores/redis.ts';
@@ -12,17 +14,17 @@ import { adviceOf } from './within.ts';
 export interface CheckedPart {
   readonly part: 'configuration' | 'store' | 'sink' | 'telemetry';
   readonly ok: boolean;
-  /** The finding; if it is a mistake, with the fix. */
+  /** The finding in words; for a mistake with its fix. */
   readonly text: string;
 }
 
-/** The time that the sink has to answer, ms. */
+/** The time limit for the sink's answer. Ms. */
 const CHECK_MS = 5_000;
 
 const TABLES =
   "SELECT name FROM sqlite_master WHERE type = 'table' AND name IN ('webhook_schema', 'webhook_row')";
 
-/** No store opens the file: that would make it, or raise its version. @throws Error with what is wrong */
+/** Checks a SQLite file. No store opens it: that would make it, or raise its version. @throws Error with the fault */
 async function sqliteText({ path, isDefault }: Extract<StoreConfig, { kind: 'sqlite' }>): Promise<string> {
   if (!existsSync(path)) {
     const folder = dirname(path);
@@ -43,10 +45,10 @@ async function sqliteText({ path, isDefault }: Extract<StoreConfig, { kind: 'sql
 
 type Durability = NonNullable<ServeConfig['durability']>;
 
-/** Weakest first. */
+/** The levels of durability, the weakest first. */
 const LEVELS = ['process', 'disk', 'failover'] as const;
 
-/** @throws Error if a start would refuse the store, for it keeps too little */
+/** Opens a store. @throws Error if a start would refuse the store, because it keeps too little */
 async function opened({ store }: MadeStore, { require = 'disk', declared }: Durability): Promise<string> {
   await store.open();
   const read = await store.durability();
@@ -61,7 +63,7 @@ async function opened({ store }: MadeStore, { require = 'disk', declared }: Dura
   );
 }
 
-/** A Redis store makes its keys when it is opened. */
+/** Checks a Redis store. It is opened only if it has keys, because opening makes them. */
 async function redisText(
   made: MadeStore & { readonly redis: RedisClient },
   durability: Durability,

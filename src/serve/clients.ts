@@ -1,3 +1,5 @@
+// Finds packages of the user's project, and makes clients of databases by them. The store and telemetry of serve call
+// it, and verbs that open a store.
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -5,10 +7,13 @@ import type { MysqlPool } from '../stores/mysql.ts';
 import type { PgPool } from '../stores/postgres.ts';
 import type { RedisClient } from '../stores/redis.ts';
 
-/** A package as its `import` gives it. */
+/** The exports of a package, as `import` returns them. */
 export type Package = Readonly<Record<string, unknown>>;
 
-/** A package of the user's project, found from the first of these folders that has it; else from here; undefined where it is nowhere. */
+/**
+ * Finds a package of the user's project: in the first of these folders that has it, or else from here. Undefined if it
+ * is nowhere.
+ */
 export async function findPackage(name: string, folders: readonly string[]): Promise<Package | undefined> {
   const fromProjects = folders.map(
     (folder) => () => pathToFileURL(createRequire(join(folder, 'package.json')).resolve(name)).href,
@@ -23,7 +28,7 @@ export async function findPackage(name: string, folders: readonly string[]): Pro
   return undefined;
 }
 
-/** CommonJS packages have their names on `default` too, or only there. */
+/** An export by its name. CommonJS packages have their names on `default` too, or only there. */
 export function named(module: Package, name: string): unknown {
   const fallback = module['default'] as Package | undefined;
   return module[name] ?? fallback?.[name];
@@ -42,14 +47,17 @@ export interface ClientOptions {
   readonly queryMs?: number;
 }
 
-/** A client that connects when it is first used, and how to be done with it. */
+/** The clients, each of which connects when first used, with the function that ends it. */
 export interface Clients {
   readonly postgres: { readonly client: PgPool; readonly end: () => Promise<void> };
   readonly mysql: { readonly client: MysqlPool; readonly end: () => Promise<void> };
   readonly redis: { readonly client: RedisClient; readonly end: () => Promise<void> };
 }
 
-/** The reason for no client: the package is not installed, or the driver cannot read the URL. Its error may repeat that. */
+/**
+ * The reason why there is no client: its package is not installed, or the driver cannot read the URL. The driver's
+ * error may repeat that.
+ */
 export type NoClient = { readonly missing: string } | { readonly unreadable: unknown };
 
 const PACKAGES = {
@@ -58,7 +66,7 @@ const PACKAGES = {
   redis: ['ioredis', 'ioredis'],
 } as const;
 
-/** A connection that ends while it is idle: the store's next call says so. */
+/** Ignores the error of a connection that ends while idle: the store's next call meets it. */
 const quiet = (): void => undefined;
 
 interface Emitter {

@@ -1,3 +1,4 @@
+// Serves health and metrics on a port of their own (serve.md §3.2). `serve` makes it.
 import { createServer, type RequestListener, type Server, type ServerResponse } from 'node:http';
 import type { Instance } from './instance.ts';
 
@@ -14,7 +15,10 @@ function answer(res: ServerResponse, status: number, value: object): void {
   res.end(`${JSON.stringify(value)}\n`);
 }
 
-/** The state of the process. A paused sink is told, and does not make it unready: deliveries are stored. */
+/**
+ * Answers with the state of the process. A paused sink is reported, and does not make it unready, because deliveries
+ * are stored.
+ */
 async function state(instance: Instance, name: 'live' | 'ready', res: ServerResponse): Promise<void> {
   const { live, ready, store, worker, senders } = await instance.receiver.health();
   const sink = { name: instance.sink.name, ...instance.sinkState() };

@@ -1,3 +1,5 @@
+// Makes an instance: the sink, store and receiver of one reading of the configuration. `serve` makes the first, and
+// each reload another.
 import { pathToFileURL } from 'node:url';
 import { webhookHandler } from '../adapters/node.ts';
 import {
@@ -23,7 +25,7 @@ import { makeStore } from './store.ts';
 import type { Telemetry } from './telemetry.ts';
 import { endsWithin, messageOf } from './within.ts';
 
-/** All that one reading of the configuration makes: a sink, a store and a receiver between them. */
+/** An instance: all that one reading of the configuration makes, a sink, a store and a receiver between them. */
 export interface Instance {
   readonly config: ServeConfig;
   readonly receiver: Receiver;
@@ -34,30 +36,32 @@ export interface Instance {
   readonly storeId: () => string | undefined;
   /** Starts the receiver. @throws as `receiver.start` and `receiver.ready` do */
   readonly start: () => Promise<void>;
-  /** Ends what runs within `graceMs`, gives back the rest, and closes the store. */
+  /** Ends running work within `graceMs`, releases the rest, and closes the store. */
   readonly stop: () => Promise<void>;
 }
 
-/** What instances of one process share. */
+/** The parts that instances of one process share. */
 export interface InstanceParts {
   readonly log: JsonLog;
   readonly telemetry: Telemetry | undefined;
-  /** Where packages are looked for after the folder of the configuration. */
+  /** The folder in which packages are looked up after the configuration's. */
   readonly cwd: string;
-  /** How often modules were loaded before: each time anew. */
+  /** The number of times that modules were loaded before; each time they are loaded anew. */
   readonly loads: number;
-  /** How long `receiver.ready()` waits for the store, ms. */
+  /** The time that `receiver.ready()` waits for the store, ms. */
   readonly readyMs: number;
-  /** How long what runs may take to end (serve.md §3.1). Ms. */
+  /** The time that running work has to end (serve.md §3.1). Ms. */
   readonly graceMs: number;
-  /** Those of all instances so far. Modules may share what they use: they are closed together, when the process ends. */
+  /**
+   * The sinks of all instances so far. Modules may share resources, so all are closed together when the process ends.
+   */
   readonly sinks: Sink[];
 }
 
-/** Then the store is closed: a server that says nothing must not keep the process. Ms. */
+/** The additional time for closing the store: a server that does not answer must not keep the process. Ms. */
 const CLOSE_MS = 3_000;
 
-/** Waits for an end, so long at most; what is wrong with it is logged. */
+/** Waits for an end within the time limit, and logs a failure. */
 export async function ended(
   over: Promise<unknown>,
   { graceMs, log: { logger } }: Pick<InstanceParts, 'graceMs' | 'log'>,
@@ -70,18 +74,19 @@ export async function ended(
   }
 }
 
-/** A run waits for a paused sink at most a minute, and has two attempts in it. Ms. */
+/** The deadline of a run. It waits for a paused sink for at most a minute, and has two attempts besides. Ms. */
 const deadlineMs = (timeoutMs: number): number => 120_000 + 2 * timeoutMs;
 
-/** No lease lasts longer (admission.md §4.11). Ms. */
+/** The longest lease (admission.md §4.11). Ms. */
 const LONGEST_LEASE_MS = 600_000;
 const SHORTEST_LEASE_MS = 10_000;
 /** No back-off is longer (admission.md §4.3). Ms. */
 const LONGEST_BACKOFF_MS = 3_600_000;
 
 /**
- * What a killed process held is due again when the lease is over, of which three quarters are left at least. The sink may be at
- * its request for `timeoutMs`: nothing of its task is handed out before (serve.md §2.1).
+ * The lease of a run. Events of a killed process are due again at its end; at any time at least three quarters of it
+ * are left. The sink may work on a request for `timeoutMs`, and before that nothing of its task is handed out (serve.md
+ * §2.1).
  */
 export const leaseMsFor = (timeoutMs: number): number =>
   Math.min(LONGEST_LEASE_MS, Math.max(SHORTEST_LEASE_MS, Math.ceil(1.5 * timeoutMs)));
@@ -103,12 +108,12 @@ async function loaded(url: URL, name: string): Promise<unknown> {
   }
 }
 
-/** @throws ConfigError (rejects) for a module that cannot be loaded, or has no `send` */
+/** Makes the sink. @throws ConfigError (rejects) for a module that cannot be loaded, or has no `send` */
 export async function makeSink(config: SinkConfig, loads = 0): Promise<Sink> {
   const { timeoutMs } = config;
   if (config.kind === 'http') return httpSink(config);
   const url = pathToFileURL(config.path);
-  // A module that was loaded before is loaded again under another URL.
+  // A module that was loaded before is loaded again under a different URL.
   if (loads > 0) url.searchParams.set('read', String(loads));
   return moduleSink(await loaded(url, config.name), { name: config.name, timeoutMs });
 }
@@ -142,7 +147,10 @@ function receiverOptions(config: ServeConfig): Omit<ReceiverOptions, 'store' | '
   };
 }
 
-/** While the sink is paused, events wait in the store because of that, which `sink_unavailable` tells. */
+/**
+ * A logger without the warning about a queue while the sink is paused: events then wait because of it, and
+ * `sink_unavailable` reports that.
+ */
 export function withoutQueue(logger: Logger, sinkState: Forwarder['state']): Logger {
   return {
     ...logger,
@@ -153,7 +161,7 @@ export function withoutQueue(logger: Logger, sinkState: Forwarder['state']): Log
   };
 }
 
-/** Runs that end early by a call: the receiver's own limit is its lease. */
+/** Runs that a call can end early. The receiver's own limit is their lease. */
 function stoppable(handle: Forwarder['handle']): {
   readonly handle: Forwarder['handle'];
   readonly stop: () => void;
@@ -179,7 +187,7 @@ function stoppable(handle: Forwarder['handle']): {
 
 /**
  * Makes an instance. Nothing is opened yet.
- * @throws ConfigError (rejects) for what is not installed or not there.
+ * @throws ConfigError (rejects) for a package that is not installed, or a file that is missing.
  */
 export async function createInstance(config: ServeConfig, parts: InstanceParts): Promise<Instance> {
   const { log, loads, readyMs, graceMs, telemetry, sinks } = parts;

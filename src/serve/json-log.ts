@@ -1,19 +1,21 @@
+// Writes the log of the process, one JSON object in each line (serve.md §3.4). `serve` makes it; the receiver and the
+// sink log by it.
 import type { Alarm, Logger } from '../index.ts';
 import { isError } from './within.ts';
 
-/** Lines of the process: a logger for the receiver, and alarms. */
+/** The log of the process: a logger for the receiver, and alarms. */
 export interface JsonLog {
   readonly logger: Logger;
-  /** An alarm of serve's own: one line. */
+  /** Writes an alarm of serve itself, as one line. */
   readonly alarm: (alarm: Alarm) => void;
 }
 
-/** Characters of a line: what is longer is told without its fields. */
+/** The longest line, characters. A longer one is written without its fields. */
 const MAX_LINE = 65_536;
 
-/** An error's parts; bytes as their number, for they may be a body; the rest as JSON has it. */
+/** The JSON form of a value. An error becomes its parts. Bytes become their number, because they may be a body. */
 function plain(this: Readonly<Record<string, unknown>>, name: string, value: unknown): unknown {
-  // `toJSON` of bytes has written them by now.
+  // `toJSON` of bytes has already written them into `value`.
   const raw = this[name];
   if (ArrayBuffer.isView(raw)) return `${raw.byteLength} bytes`;
   if (!isError(value)) return typeof value === 'bigint' ? String(value) : value;
@@ -28,7 +30,9 @@ function plain(this: Readonly<Record<string, unknown>>, name: string, value: unk
   };
 }
 
-/** What a terminal or a reader acts on, and JSON leaves as it is: DEL, C1, format characters, line separators. */
+/**
+ * Characters that a terminal or a reader acts on, and that JSON leaves: DEL, C1, format characters, line separators.
+ */
 const ACTING = /[\u007f-\u009f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]/g;
 
 const json = (value: object): string =>
@@ -37,7 +41,10 @@ const json = (value: object): string =>
     (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
   );
 
-/** A line of the receiver about an alarm has its code and where that is explained; the line of an answer 503 does too. */
+/**
+ * The fields of a line about an alarm, with its code as `alarm`. A line about an answer 503 has a code and `docs` as
+ * well, and stays.
+ */
 function told(fields: Readonly<Record<string, unknown>>): object {
   if (fields['docs'] === undefined || fields['kind'] === 'unavailable') return fields;
   const { code, ...rest } = fields;
@@ -53,7 +60,7 @@ function lineOf(head: object, fields: object): string {
   }
 }
 
-/** One JSON object a line (serve.md §3.4). */
+/** Makes the log: one JSON object in each line (serve.md §3.4). */
 export function jsonLog(write: (line: string) => void, now: () => number): JsonLog {
   const log =
     (level: 'info' | 'warn' | 'error') =>

@@ -1,3 +1,4 @@
+// Listens at the host and port of the configuration, and closes servers. `serve` calls it for both of its ports.
 import type { Server } from 'node:http';
 import type { ListenInFile } from './config/file-types.ts';
 
@@ -9,9 +10,10 @@ const REASONS: Readonly<Record<string, string>> = {
 };
 
 /**
- * Listens where the configuration says.
+ * Listens at a place of the configuration.
  * @param member of the file, for messages.
- * @returns the port. @throws Error (rejects) with one line that says what to change
+ * @returns the port.
+ * @throws Error (rejects) with one line that says what to change
  */
 export async function listen(server: Server, member: string, { host, port }: ListenInFile): Promise<number> {
   await new Promise<void>((resolve, reject) => {
@@ -29,7 +31,7 @@ export async function listen(server: Server, member: string, { host, port }: Lis
   return typeof address === 'object' && address !== null ? address.port : port;
 }
 
-/** Closes it with every connection that it has. */
+/** Closes a server with all of its connections. */
 export async function close(server: Server): Promise<void> {
   const closed = new Promise<void>((resolve) => void server.close(() => resolve()));
   server.closeAllConnections();

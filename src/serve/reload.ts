@@ -1,22 +1,24 @@
+// Reads the configuration again, and replaces the instance if it has no mistake (serve.md §1.8). `serve` calls it at
+// SIGHUP.
 import { isDeepStrictEqual } from 'node:util';
 import { type ConfigSource, readConfig } from './config/read-config.ts';
 import { createInstance, ended, type Instance, type InstanceParts } from './instance.ts';
 import { adviceOf } from './within.ts';
 
-/** What reads the configuration again. */
+/** The parts that a reload works with. */
 export interface ReloadParts extends Omit<InstanceParts, 'loads'> {
   readonly source: ConfigSource;
   /** The instance that serves now. */
   readonly current: () => Instance;
-  /** Deliveries come to the new one from now on. Resolves when the former one has ended what it had. */
+  /** Routes deliveries to the new instance. It resolves when the former one has ended its work. */
   readonly swap: (next: Instance) => Promise<void>;
   readonly isStopping: () => boolean;
 }
 
-/** What cannot change while it listens. */
+/** The members that cannot change while it listens. */
 const FIXED = ['listen', 'health'] as const;
 
-/** @throws Error (rejects) with what is wrong */
+/** Loads the new configuration. @throws Error (rejects) with the mistake */
 async function load({ source, current, ...parts }: ReloadParts, loads: number): Promise<Instance> {
   const read = readConfig(source);
   if ('mistakes' in read) throw new Error(read.mistakes.join(' '));
@@ -41,8 +43,8 @@ async function load({ source, current, ...parts }: ReloadParts, loads: number): 
 }
 
 /**
- * Reads the configuration again (serve.md §1.8), one time after the other. With a mistake everything stays as it was, and the alarm
- * `config_rejected` says so.
+ * Makes the function that reads the configuration again (serve.md §1.8). Reloads run one after the other. With a
+ * mistake everything stays, and the alarm `config_rejected` says so.
  */
 export function createReload(parts: ReloadParts): () => Promise<void> {
   const { log, swap, isStopping } = parts;

@@ -1,3 +1,5 @@
+// The receiver as a process: starts the instance and its ports, reloads, and ends at a signal (serve.md §3.1).
+// `proto-webhooks serve` calls it.
 import { createServer } from 'node:http';
 import type { ConfigSource, ServeConfig } from './config/read-config.ts';
 import { healthServer } from './health-server.ts';
@@ -14,7 +16,7 @@ export { readConfig } from './config/read-config.ts';
 
 type SignalName = 'SIGTERM' | 'SIGINT' | 'SIGHUP';
 
-/** Signals of the process: `process` has these. */
+/** The signals of the process, as `process` has them. */
 export interface Signals {
   on(name: SignalName, listener: () => void): unknown;
   off(name: SignalName, listener: () => void): unknown;
@@ -23,37 +25,37 @@ export interface Signals {
 /** The process that serves. */
 export interface ServeOptions {
   readonly source: ConfigSource;
-  /** What `source` was read to. */
+  /** The configuration that was read from `source`. */
   readonly config: ServeConfig;
   /** Writes a line of the log. */
   readonly write: (line: string) => void;
   readonly signals: Signals;
-  /** Ends the process at once: a second signal. */
+  /** Ends the process at once, at a second signal. */
   readonly exit: (code: number) => void;
   /** Unix ms. Default: `Date.now`. */
   readonly now?: () => number;
-  /** How long a new configuration's store may take to be ready, ms. Default: 30 000. */
+  /** The time that a new configuration's store has to become ready, ms. Default: 30 000. */
   readonly readyMs?: number;
-  /** How long what runs may take to end, ms. Default: 10 000. */
+  /** The time that running work has to end, ms. Default: 10 000. */
   readonly graceMs?: number;
 }
 
-/** How it ended. */
+/** The end of the process. */
 export interface ServeEnd {
   readonly code: 0 | 1;
   /** One line for people, if a fault ended it. */
   readonly message?: string;
 }
 
-/** serve.md §1.8. */
+/** The default of `readyMs` (serve.md §1.8). */
 const READY_MS = 30_000;
 
-/** serve.md §3.1. */
+/** The default of `graceMs` (serve.md §3.1). */
 const GRACE_MS = 10_000;
 
 /**
  * Serves until a signal or a fault ends it (serve.md §3.1).
- * @throws ConfigError (rejects) for what is not installed or not there.
+ * @throws ConfigError (rejects) for a package that is not installed, or a file that is missing.
  */
 export async function serve(options: ServeOptions): Promise<ServeEnd> {
   const { source, config, write, signals, exit, now = Date.now } = options;
@@ -74,7 +76,7 @@ export async function serve(options: ServeOptions): Promise<ServeEnd> {
     for (const [name, listener] of Object.entries(listeners)) signals[act](name as SignalName, listener);
   };
 
-  // Before anything that takes a while: a signal that nobody listens to ends the process.
+  // Listeners come before anything that takes time: a signal without one ends the process.
   each('on');
   const sinks: Sink[] = [];
   const telemetry = await startTelemetry({ env: source.env, metrics, folders: [config.folder, source.cwd] });

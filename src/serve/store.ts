@@ -1,3 +1,4 @@
+// Makes the store of a configuration by the client that the user has installed. Instances and `--check` call it.
 import { mkdirSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { ConfigError } from '../index.ts';
@@ -6,7 +7,7 @@ import type { Store } from '../stores/store.ts';
 import { type Clients, createClient } from './clients.ts';
 import type { StoreConfig } from './config/store-and-sink.ts';
 
-/** A store that is not opened yet, and how to be done with its client. */
+/** A store that is not opened yet, and the function that ends its client. */
 export interface MadeStore {
   readonly store: Store;
   readonly end: () => Promise<void>;
@@ -18,12 +19,12 @@ export interface MadeStore {
   readonly sweep?: () => Promise<unknown>;
 }
 
-/** The connection that a delivery waits for, ms. */
+/** The longest time that a delivery waits for a connection. Ms. */
 const CONNECT_MS = 3_000;
 
 type Server = Exclude<StoreConfig, { readonly kind: 'sqlite' }>;
 
-/** @throws ConfigError with the command that installs what is missing */
+/** Makes the client of a server. @throws ConfigError with the command that installs a missing package */
 async function clientOf<K extends keyof Clients>(
   kind: K,
   config: Server,
@@ -46,7 +47,10 @@ async function clientOf<K extends keyof Clients>(
 
 const nothing = async (): Promise<void> => undefined;
 
-/** @throws ConfigError on a read-only file system, and where something else has its name */
+/**
+ * Makes the folder of the default store.
+ * @throws ConfigError on a read-only file system, or if another file has its name
+ */
 function makeFolder(folder: string): void {
   try {
     mkdirSync(folder, { recursive: true, mode: 0o700 });
@@ -66,8 +70,8 @@ async function sqlite({ path, isDefault }: Extract<StoreConfig, { kind: 'sqlite'
 }
 
 /**
- * Makes the store of the configuration. It connects when it is opened.
- * @throws ConfigError (rejects) for what is not there.
+ * Makes the store of the configuration, which connects when it is opened.
+ * @throws ConfigError (rejects) if something that it needs is missing.
  */
 export async function makeStore(config: StoreConfig, folders: readonly string[]): Promise<MadeStore> {
   if (config.kind === 'sqlite') return sqlite(config);

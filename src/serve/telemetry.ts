@@ -1,3 +1,5 @@
+// Starts metrics and traces by the usual variables of OpenTelemetry, or metrics alone (serve.md §3.3). `serve` calls it
+// before it makes an instance.
 import type { RequestListener } from 'node:http';
 import { ConfigError, type Receiver } from '../index.ts';
 import type { InstrumentOptions } from '../otel/index.ts';
@@ -8,22 +10,22 @@ import { endsWithin } from './within.ts';
 export interface Telemetry {
   /** Answers `/metrics`. */
   readonly metrics?: RequestListener;
-  /** Measures a receiver. @returns what ends that */
+  /** Measures a receiver. @returns the function that ends it */
   readonly instrument: (receiver: Receiver) => () => void;
-  /** Sends what is left, for at most `FLUSH_MS`. */
+  /** Sends the remaining data, for at most `FLUSH_MS`. */
   readonly end: () => Promise<unknown>;
 }
 
-/** What is wanted of it. */
+/** The options of telemetry. */
 export interface TelemetryOptions {
   readonly env: Readonly<Record<string, string | undefined>>;
-  /** Whether `/metrics` is wanted. */
+  /** True if `/metrics` is to answer. */
   readonly metrics: boolean;
-  /** Where packages are looked for. */
+  /** The folders in which packages are looked up. */
   readonly folders: readonly string[];
 }
 
-/** A collector that is away must not keep the process. */
+/** The time limit for the remaining data: an unreachable collector must not keep the process. Ms. */
 const FLUSH_MS = 2_000;
 
 const API = '@opentelemetry/api';
@@ -37,7 +39,7 @@ type Env = TelemetryOptions['env'];
 
 const isSet = (env: Env, name: string): boolean => (env[name] ?? '') !== '';
 
-/** Whether the usual variables say where it is sent. */
+/** True if the usual variables name a destination for a signal. */
 const isSent = (env: Env, signal: Signal): boolean =>
   isSet(env, 'OTEL_EXPORTER_OTLP_ENDPOINT') || isSet(env, `OTEL_EXPORTER_OTLP_${signal}_ENDPOINT`);
 
@@ -46,7 +48,7 @@ const installing = (why: string, names: readonly string[]): ConfigError =>
     `${why}: not installed: ${names.join(', ')}. Run npm install ${names.join(' ')}, in the folder of the configuration, beside proto-webhooks.`,
   );
 
-/** @throws ConfigError (rejects) naming every package that is not installed */
+/** Loads packages. @throws ConfigError (rejects) with every package that is not installed */
 async function packages<const N extends string>(
   why: string,
   names: readonly N[],
@@ -105,7 +107,10 @@ const reader = (module: Package): Reader => {
   return new Exporter({ preventServerStart: true });
 };
 
-/** What the SDK sends: nothing of a signal for which no variable says where. Its own default is a collector on this machine. */
+/**
+ * The options of the SDK. A signal without a destination in the variables is not sent: the SDK's own default is a
+ * collector on this machine.
+ */
 function sdkOptions(env: Env, asked: Reader | undefined): object {
   const isNamed =
     isSet(env, 'OTEL_SERVICE_NAME') || /\bservice\.name=/.test(env['OTEL_RESOURCE_ATTRIBUTES'] ?? '');
@@ -117,7 +122,7 @@ function sdkOptions(env: Env, asked: Reader | undefined): object {
   };
 }
 
-/** What measures receivers. @throws ConfigError (rejects) where its API is not beside this package */
+/** Loads the function that measures receivers. @throws ConfigError (rejects) if the API is not next to this package */
 async function instrumenting(options: InstrumentOptions): Promise<Telemetry['instrument']> {
   try {
     const { instrument } = await import('../otel/index.ts');
@@ -134,7 +139,7 @@ const flushed = (work: Promise<void>): Promise<unknown> =>
     FLUSH_MS,
   );
 
-/** By the variables of OpenTelemetry: its SDK does the rest (serve.md §3.3). */
+/** Telemetry by the SDK of OpenTelemetry and its variables (serve.md §3.3). */
 async function bySdk({ env, metrics, folders }: TelemetryOptions): Promise<Telemetry> {
   const found: Partial<Readonly<Record<string, Package>>> = await packages(SENT, sdkNames(metrics), folders);
   const asked = found[PROMETHEUS] && reader(found[PROMETHEUS]);
@@ -148,7 +153,7 @@ async function bySdk({ env, metrics, folders }: TelemetryOptions): Promise<Telem
   };
 }
 
-/** For `/metrics` alone. */
+/** Telemetry for `/metrics` alone. */
 async function byReader({ folders }: TelemetryOptions): Promise<Telemetry> {
   const found = await packages(ASKED, ASKED_NAMES, folders);
   const asked = reader(found[PROMETHEUS]);
@@ -163,8 +168,8 @@ async function byReader({ folders }: TelemetryOptions): Promise<Telemetry> {
 }
 
 /**
- * Starts what is wanted; undefined if that is nothing, and then no package of OpenTelemetry is needed.
- * @throws ConfigError (rejects) with the command that installs what is missing
+ * Starts the telemetry that is asked for; undefined if none is, and then no package of OpenTelemetry is needed.
+ * @throws ConfigError (rejects) with the command that installs a missing package
  */
 export async function startTelemetry(options: TelemetryOptions): Promise<Telemetry | undefined> {
   const wanted = wantedOf(options);

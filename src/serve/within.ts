@@ -1,6 +1,9 @@
+// Small helpers: waiting for work within a time limit, and the text of any error. All parts of serve use it.
+
 /**
  * Waits for the end of `work`, at most `ms`.
- * @returns whether it came in time. @throws (rejects) what `work` rejects with in time
+ * @returns true if it came in time.
+ * @throws (rejects) the error of `work`, if it came in time
  */
 export async function endsWithin(work: Promise<unknown>, ms: number): Promise<boolean> {
   const late = Promise.withResolvers<boolean>();
@@ -12,13 +15,13 @@ export async function endsWithin(work: Promise<unknown>, ms: number): Promise<bo
   }
 }
 
-/** An error of whichever realm, or a `DOMException`. */
+/** True for an error of any realm, or a `DOMException`. */
 export const isError = (value: unknown): value is Error =>
   typeof value === 'object' && value !== null && 'message' in value && 'stack' in value;
 
-/** What was thrown, as a text. */
+/** The text of a thrown value. */
 export const messageOf = (error: unknown): string => (isError(error) ? error.message : String(error));
 
-/** The same with what to run instead of what the library's users write. */
+/** The text of a thrown value, with the command to run in place of the call that users of the library write. */
 export const adviceOf = (error: unknown, file: string): string =>
   messageOf(error).replaceAll('migrate(pool)', `npx proto-webhooks serve --config ${file} --migrate`);

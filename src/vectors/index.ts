@@ -1,7 +1,6 @@
-/**
- * `proto-webhooks/vectors`: conformance vectors, this package's own and those that others publish in the same shapes,
- * run against this library or against an implementation of yours (docs/conformance.md).
- */
+// Entry `proto-webhooks/vectors`: conformance vectors, this package's own and those that others publish in the same
+// shapes. They run against this library or against an implementation of yours (docs/conformance.md).
+
 export type { CryptoEngine, Jwk } from '../crypto/engine.ts';
 export type { HeadersInput } from '../shared/delivery.ts';
 export type { Recovery } from '../events/error-codes.ts';

@@ -1,3 +1,5 @@
+// Judges vectors about clients of sellers: data and errors in answers, redirects, secrets. The judge of all vectors
+// calls it.
 import { canonicalJson } from '../codec/canonical-json.ts';
 import { isJsonObject, type JsonObject } from '../codec/members.ts';
 import { recoveryMember, type Recovery } from '../events/error-codes.ts';
@@ -6,9 +8,7 @@ import { sellerText } from '../registrations/seller-error.ts';
 import type { AnswerCase, ErrorAction, ErrorCase, RedirectsCase, SecretCase } from './vector-case.ts';
 import type { AnswerError, Subject } from './subject.ts';
 
-/* How vectors of what a client of sellers does are judged. */
-
-/** How a vector was judged. */
+/** The judgement of a vector. */
 export interface Judgement {
   readonly passed: boolean;
   readonly expected: string;
@@ -22,7 +22,7 @@ export const sameData = (a: unknown, b: unknown): boolean =>
 
 const shown = (value: unknown): string => JSON.stringify(value ?? null);
 
-/** Whether callers take the data that a vector says. */
+/** Judges if callers read the data that a vector expects. */
 export async function judgeAnswer(
   { response, transport, data, error }: AnswerCase,
   answerData: NonNullable<Subject['answerData']>,
@@ -49,7 +49,7 @@ const actionOf = (error: AnswerError | undefined): ErrorAction =>
 
 type Compared = readonly [name: string, expected: unknown, actual: unknown];
 
-/** Members of an error that are compared, where the vector has them and the subject tells them. */
+/** The members of an error that are compared: those that the vector has and the subject reports. */
 function membersOf(expected: JsonObject, actual: AnswerError): readonly Compared[] {
   const { message } = expected;
   const isTold = typeof message === 'string' && actual.message?.includes(sellerText(message)) === true;
@@ -79,7 +79,7 @@ function differences({ error, action }: ErrorCase, actual: AnswerError | undefin
   return found;
 }
 
-/** Whether callers find the error that a vector says, and do what it says about it. */
+/** Judges if callers find the error that a vector expects, and react as it expects. */
 export async function judgeError(
   vector: ErrorCase,
   answerError: NonNullable<Subject['answerError']>,
@@ -100,7 +100,7 @@ export async function judgeError(
 const sameUrl = (a: string, b: string): boolean =>
   URL.canParse(a) && URL.canParse(b) ? new URL(a).href === new URL(b).href : a === b;
 
-/** Whether a redirected document is had where a vector says, or refused. */
+/** Judges if a redirected document is found at the expected URL, or refused. */
 export async function judgeRedirects(
   { target, url, redirects, expected }: RedirectsCase,
   discover: NonNullable<Subject['discover']>,
@@ -117,7 +117,7 @@ export async function judgeRedirects(
   };
 }
 
-/** Whether a receiver refuses to be configured with a secret. */
+/** Judges if a receiver refuses a secret in its configuration. */
 export function judgeSecret(
   { secret }: SecretCase,
   takesSecret: NonNullable<Subject['takesSecret']>,

@@ -1,3 +1,5 @@
+// Judges one vector: sets up the subject, sends the requests, and compares its answers with those expected.
+// `runVectors` calls it for each vector.
 import type {
   CanonicalizationCase,
   DeliveryCase,
@@ -17,26 +19,25 @@ import {
 import { transportNamed } from './shapes/calls.ts';
 import type { SubjectAnswer, CanonicalUrl, OpenReceiver, Subject } from './subject.ts';
 
-/** Statuses that only an authentic delivery of a readable body gets: taken, or no valid envelope, or changed. */
+/** True for statuses that only an authentic delivery with a readable body gets. */
 const isAuthentic = ({ status }: SubjectAnswer): boolean =>
   (status >= 200 && status < 300) || status === 400 || status === 409;
 
 const isProved = (answer: SubjectAnswer): boolean =>
   isAuthentic(answer) || answer.code === 'webhook_body_malformed';
 
-/** Of 4xx, those that ask for another try: they say nothing about the sender. */
+/** The statuses of 4xx that ask for another try: they say nothing about the sender. */
 const LATER: readonly number[] = [408, 425, 429];
 
-/** Codes that are answered with 503 or 429, and not because of the signature (verification.md §2.9a, §2.25 and §4.12). */
+/**
+ * Codes that are answered with 503 or 429 for a reason other than the signature (verification.md §2.9a, §2.25, §4.12).
+ */
 const UNDECIDED = /_unavailable$|_revocation_stale$|_rate_abuse$|^webhook_target_uri_malformed$/;
 
 const mayBeUndecided = ({ code, status = 0 }: Expectation): boolean =>
   status >= 500 || LATER.includes(status) || UNDECIDED.test(code ?? '');
 
-/**
- * What an answer says of a sender: true, false, or in words that it says nothing. A receiver that only ever answers 503
- * has refused nobody.
- */
+/** The verdict of an answer about a sender: true, false, or a text if it has none. An answer 503 refuses nobody. */
 function verdict(expected: Expectation, answer: SubjectAnswer, holds: boolean): boolean | string {
   const { status } = answer;
   const refuses = status >= 400 && status < 500 && !LATER.includes(status);
@@ -44,14 +45,14 @@ function verdict(expected: Expectation, answer: SubjectAnswer, holds: boolean): 
 }
 
 interface Member {
-  /** In the words of the vectors' files. */
+  /** The name in the vectors' files. */
   readonly name: string;
   readonly expected: (expected: Expectation) => unknown;
-  /** Undefined: the implementation cannot tell, and it is not compared. */
+  /** Undefined: the implementation cannot tell, so it is not compared. */
   readonly actual: (answer: SubjectAnswer, expected: Expectation) => unknown;
 }
 
-/** A code that is not told is none: an implementation that refuses has to say why. */
+/** The members that are compared. A missing code counts as none: an implementation that refuses has to give a code. */
 const MEMBERS: readonly Member[] = [
   {
     name: 'authentic',
@@ -89,7 +90,7 @@ const MEMBERS: readonly Member[] = [
   },
 ];
 
-/** What does not fit, a line each. An expectation of which the subject tells nothing is not met. */
+/** The mismatches, one line each. If the subject reports none of the expected members, that is a mismatch. */
 export function mismatches(expected: Expectation, answer: SubjectAnswer): readonly string[] {
   const members = MEMBERS.filter((member) => member.expected(expected) !== undefined);
   const told = members.filter((member) => member.actual(answer, expected) !== undefined);
@@ -109,14 +110,14 @@ const differing = (name: string, wanted: unknown, got: unknown): string =>
 const toldCheck = (expected: Expectation, answer: SubjectAnswer): boolean =>
   expected.check !== undefined && answer.check !== undefined;
 
-/** What differs and fails nothing: verifiers number their checks each in its own way. */
+/** Differences that fail nothing: each verifier numbers its checks in its own way. */
 function differences(expected: Expectation, answer: SubjectAnswer): readonly string[] {
   const [wanted, got] = [expected.check, answer.check];
   if (wanted === undefined || got === undefined || wanted === String(got).toLowerCase()) return [];
   return [`check: expected ${wanted}, got ${got}`];
 }
 
-/** `401 webhook_signature_invalid (check 10)`. */
+/** An answer in words, e.g. `401 webhook_signature_invalid (check 10)`. */
 function summary(parts: {
   readonly status?: number | undefined;
   readonly code?: string | null | undefined;
@@ -135,14 +136,14 @@ function describeExpectation(expected: Expectation): string {
 }
 
 function describeAnswer(answer: SubjectAnswer, expected: Expectation): string {
-  // A check that the vector does not name is not wrong by not being said.
+  // A check that the vector does not name need not be reported.
   const { status, code, kind, check } = answer;
   return summary({ status, code, kind, check: expected.check === undefined ? undefined : check });
 }
 
 /**
- * The result of one conformance vector (a request and the answer that a receiver must give), returned by
- * `runVectors`: passed or failed, with the expected and the actual answer.
+ * The result of one conformance vector, returned by `runVectors`: passed or failed, with the expected and the actual
+ * answer that the receiver gives.
  */
 export interface VectorResult {
   readonly name: string;
@@ -165,7 +166,7 @@ const missing = (name: keyof Subject): TypeError => new TypeError(`the subject h
 const text = (value: unknown): string => (value === undefined ? 'nothing' : JSON.stringify(value));
 
 interface Judged extends Judgement {
-  /** To the last request. */
+  /** The answer to the last request. */
   readonly answer?: SubjectAnswer;
 }
 
@@ -192,13 +193,13 @@ async function judgeSteps(vector: DeliveryCase, receiver: OpenReceiver): Promise
 
 const encoder = new TextEncoder();
 
-/** Index of the first byte in which two texts differ; their length where one is the start of the other. */
+/** The index of the first byte in which two texts differ. It is their length if one is the start of the other. */
 function firstDifference(a: Uint8Array, b: Uint8Array): number {
   const at = a.findIndex((byte, i) => byte !== b[i]);
   return at < 0 ? a.length : at;
 }
 
-/** The line of a text that holds a byte, counted from 0, and the column in characters. */
+/** The line of a text that has a byte, counted from 0, and the column in characters. */
 function placeOf(text: string, byte: number): { readonly line: number; readonly column: number } {
   const before = new TextDecoder().decode(encoder.encode(text).subarray(0, byte));
   const lines = before.split('\n');
@@ -209,8 +210,8 @@ const line = (label: string, text: string | undefined): string => `  ${label} | 
 
 /**
  * Two signature bases line by line, with a mark under the first byte that differs.
- * @param actual undefined where none could be built.
- * @returns undefined where they are the same.
+ * @param actual undefined if none could be built.
+ * @returns undefined if they are the same.
  */
 export function compareBases(expected: string, actual: string | undefined): string | undefined {
   if (expected === actual) return undefined;
@@ -236,13 +237,13 @@ export function compareBases(expected: string, actual: string | undefined): stri
 /** The check that builds the base (verification.md §2.10). */
 const BASE_CHECK = 10;
 
-/** Whether the verifier of a vector gets as far as its base: where it verifies, or where a later check refuses it. */
+/** True if the verifier gets as far as the base: it verifies, or a later check refuses. */
 function reachesBase({ authentic, check }: Expectation, answer: SubjectAnswer | undefined): boolean {
-  // `9a` is decided after check 10, but other verifiers may decide it in its place: it is not compared.
+  // `9a` is decided after check 10, but other verifiers may decide it before: it is not compared.
   return authentic === true || Number(check ?? answer?.check) >= BASE_CHECK;
 }
 
-/** How the subject's base differs from the vector's. Undefined: it does not, or it is not compared. */
+/** The difference of the subject's base from the vector's; undefined: none, or not compared. */
 function baseDifference(
   { signatureBase, steps: [first] }: DeliveryCase,
   subject: Subject,
@@ -283,7 +284,7 @@ function canonical(targetUri: TargetUri, url: string): Canonical {
   }
 }
 
-/** What a subject throws may have a code, as the library's does. */
+/** The code of an error that a subject throws, if it has one like the library's. */
 function codeOf(refusal: unknown): string | undefined {
   const { code } = (refusal ?? {}) as { readonly code?: unknown };
   return typeof code === 'string' ? code : undefined;
@@ -300,7 +301,7 @@ function fitsForm(expected: CanonicalizationCase['expected'], actual: Canonical)
   return (expected.targetUri ?? targetUri) === targetUri && (expected.authority ?? authority) === authority;
 }
 
-/** Whether a URL gets the canonical form that a vector says, or none. */
+/** Judges if a URL gets the expected canonical form, or none. */
 function judgeForm({ url, expected }: CanonicalizationCase, targetUri: TargetUri): Judgement {
   const actual = canonical(targetUri, url);
   const words = (...parts: readonly (string | undefined)[]): string =>
@@ -348,7 +349,7 @@ const NEEDS: Readonly<Record<VectorCase['kind'], keyof Subject | undefined>> = {
   unreadable: undefined,
 };
 
-/** The function that a vector needs and the subject lacks. */
+/** The function that a vector needs and the subject lacks; undefined if it has it. */
 export function lacking({ kind }: VectorCase, subject: Subject): keyof Subject | undefined {
   const needed = NEEDS[kind];
   return needed === undefined || subject[needed] !== undefined ? undefined : needed;
@@ -388,7 +389,7 @@ async function verdictOf(vector: VectorCase, subject: Subject): Promise<Judgemen
   }
 }
 
-/** Runs one vector. What the subject throws is its answer: the vector failed. */
+/** Runs one vector. An error that the subject throws is its answer: the vector has failed. */
 export async function judge(vector: VectorCase, subject: Subject): Promise<VectorResult> {
   const { name, kind, file } = vector;
   try {

@@ -1,3 +1,5 @@
+// Makes this library's clients the subject of vectors: reading answers, fetching documents, taking secrets.
+// `librarySubject` has these functions.
 import { isJsonObject, type JsonObject } from '../codec/members.ts';
 import { mostValues, MAX_ANSWER_BYTES } from '../calls/bounds.ts';
 import { authPolicy } from '../config/auth.ts';
@@ -12,24 +14,22 @@ import { agentAnswerData, isFailedTool, refusalIn, type SellerError } from '../r
 import { isBareError, toolObject, toolRefusal } from '../registrations/tool-answer.ts';
 import type { AnswerData, AnswerError, Discovered, Discovery } from './subject.ts';
 
-/* This library's clients as the subject of vectors: what callers take from answers, and how documents are fetched. */
-
 const MAX_VALUES = mostValues(MAX_ANSWER_BYTES);
 
-/** JSON-RPC's error, in an answer as it was sent, or by itself. */
+/** The JSON-RPC error in an answer, or the answer itself if it is one. */
 function rpcErrorIn(response: JsonObject): JsonObject | undefined {
   const { error } = response;
   if (isJsonObject(error) && typeof error['code'] === 'number') return error;
   return typeof response['code'] === 'number' ? response : undefined;
 }
 
-/** A tool's result, out of the JSON-RPC answer that brought it. */
+/** The result of a tool, taken out of the JSON-RPC answer around it. */
 const toolResultIn = ({ jsonrpc, result, ...members }: JsonObject): JsonObject =>
   jsonrpc !== undefined && isJsonObject(result)
     ? result
     : { ...members, ...(result !== undefined && { result }) };
 
-/** Undefined: it has no object, or is beyond the bounds. */
+/** The object in a result. Undefined: it has none, or is beyond the bounds. */
 async function objectIn(result: JsonObject): Promise<JsonObject | undefined> {
   try {
     return await toolObject(result, MAX_VALUES);
@@ -44,7 +44,7 @@ async function toolData(response: JsonObject): Promise<AnswerData> {
   return { data: object && !isBareError(object) ? object : undefined };
 }
 
-/** The data that callers take from an answer. */
+/** The data that callers read from an answer. */
 export async function answerData(response: unknown, transport: Transport): Promise<AnswerData> {
   if (!isJsonObject(response)) return { data: undefined };
   if (transport === 'tool') return toolData(response);
@@ -68,7 +68,7 @@ export async function answerError(response: unknown, transport: Transport): Prom
   return { code, message, recovery, field, details, retryAfterMs };
 }
 
-/** Answers the redirects one after the other, then with a document. */
+/** Answers the redirects in turn, then with a document. */
 function redirecting({ redirects }: Discovery): KeyFetch {
   let asked = 0;
   return async () => {
@@ -92,7 +92,7 @@ export async function discover(discovery: Discovery): Promise<Discovered> {
   return fetched.ok ? { ok: true, url: fetched.at ?? url } : { ok: false, reason: fetched.reason };
 }
 
-/** Whether a sender can be configured with a shared secret. */
+/** True if a sender can be configured with a shared secret. */
 export function takesSecret(secret: string): boolean {
   try {
     return authPolicy('secret', { hmac: { secret } }, protocolsFor(undefined)).scheme === 'hmac';

@@ -1,3 +1,5 @@
+// Makes this library the subject of vectors: a receiver with a memory store, on the vector's keys, clock and state.
+// `runVectors` uses it by default; `proto-webhooks explain` takes its senders from it.
 import { canonicalAuthority } from '../auth/rfc9421/host.ts';
 import { canonicalTargetUri, signatureBase } from '../auth/rfc9421/signature-base.ts';
 import { parseSignatureInput } from '../auth/rfc9421/signature-input.ts';
@@ -26,7 +28,9 @@ import type {
   VectorSender,
 } from './subject.ts';
 
-/** How a receiver is told the URL of a vector: `publicUrl`, and the request target where that has to say the rest. */
+/**
+ * The URL of a vector as a receiver gets it: `publicUrl`, and the request target for the part that this cannot have.
+ */
 interface VectorUrl {
   readonly publicUrl: string;
   readonly requestTarget?: string;
@@ -34,7 +38,7 @@ interface VectorUrl {
 
 const PARTS = /^(https?):\/\/([^/?#]*)([^#]*)/is;
 
-/** Stands for a URL that no receiver could be configured with: no request names it. */
+/** The `publicUrl` for a URL with which no receiver could be configured: no request names it. */
 const ELSEWHERE = 'https://receiver.invalid/';
 
 function authorityOf(text: string, scheme: string): string | undefined {
@@ -54,9 +58,11 @@ function hasCanonicalForm(url: string): boolean {
 }
 
 /**
- * A vector's URL is the one that the sender was given, and so the receiver's `publicUrl`. Options refuse some URLs that
- * have a canonical form (userinfo, fragment, `*`), and those that have none: for these path and query come with the
- * request; and where even the authority is none, the whole URL is the request's word against a URL that is right.
+ * The place of a vector's URL. The sender was given it, so it is the receiver's `publicUrl`.
+ *
+ * Options refuse some URLs that have a canonical form (userinfo, fragment, `*`), and all that have none. Their path and
+ * query come with the request instead. If even the authority is invalid, the request claims the whole URL, and
+ * `publicUrl` is another one.
  */
 function placeOf(url: string): VectorUrl {
   const [whole, schemeText = '', authorityText = '', rest = ''] = PARTS.exec(url) ?? [];
@@ -73,12 +79,12 @@ function placeOf(url: string): VectorUrl {
 const ORIGIN = 'https://operator.example';
 const LIST_URL = `${ORIGIN}/revocations.json`;
 
-/** Ms between two lists, the shortest that is honoured (verification.md §5.26). */
+/** The time between two lists: the shortest that is honoured (verification.md §5.26). Ms. */
 const INTERVAL_MS = 60_000;
-/** Intervals after `next_update` until a list is stale. */
+/** The number of intervals after `next_update` until a list is stale. */
 const GRACE = 4;
 
-/** Where the senders' revocation list is, if the vector has one. */
+/** The URL of the senders' revocation list, if the vector has one. */
 export function revocationUrl({ revokedKids, revocationStaleMs }: Setup): string | undefined {
   return revokedKids.length > 0 || revocationStaleMs !== undefined ? LIST_URL : undefined;
 }
@@ -97,7 +103,7 @@ function listOf({ nowMs, revokedKids, revocationStaleMs }: Setup): object {
   };
 }
 
-/** Serves the vector's revocation list and nothing else: keys are pinned. */
+/** Serves the vector's revocation list and nothing else, because keys are pinned. */
 function revocationTransport(setup: Setup): KeyFetch {
   return async (url) => {
     if (url !== LIST_URL) throw new Error(`a vector has no document at ${url}`);
@@ -105,7 +111,7 @@ function revocationTransport(setup: Setup): KeyFetch {
   };
 }
 
-/** Longer than any vector lasts, in ms: what is burned stays burned. */
+/** The life of burned nonces, longer than any vector lasts. Ms. */
 const LIFE_MS = 600_000;
 
 function burning(sender: string, keyid: string, nonce: string, nowMs: number): AcceptRequest {
@@ -126,7 +132,7 @@ function burning(sender: string, keyid: string, nonce: string, nowMs: number): A
   };
 }
 
-/** Brings the store into the vector's state as deliveries would have: nonces without an event (`Store.accept`). */
+/** Brings the store into the vector's state by nonces without an event (`Store.accept`), as deliveries would. */
 async function burnNonces(store: Store, { senders, usedNonces, fullKids, nowMs }: Setup): Promise<void> {
   const hashes = createHashes();
   const filling = fullKids.map((keyid) => ({ keyid, nonce: 'the nonce that fills the cap' }));
@@ -149,7 +155,10 @@ interface HandlerState {
   handled: boolean;
 }
 
-/** The memory store on the vector's clock. Renamed: options refuse it under NODE_ENV=production, where vectors may run. */
+/**
+ * The memory store on the vector's clock. It is renamed, because options refuse it under NODE_ENV=production, where
+ * vectors may run.
+ */
 function storeAt(run: HandlerState): Store {
   return { ...memoryStore({ clockOffsetMs: () => run.nowMs - Date.now() }), name: 'vectors' };
 }
@@ -171,7 +180,7 @@ function authOf({ legacy }: VectorSender): Pick<Sender, 'auth'> {
   };
 }
 
-/** A vector's sender as options have it. */
+/** A vector's sender as options take it. */
 export function senderOf(sender: VectorSender, setup: Setup): Sender {
   const { agentUrl, keys, edition, notificationToken } = sender;
   const url = revocationUrl(setup);
@@ -183,7 +192,7 @@ export function senderOf(sender: VectorSender, setup: Setup): Sender {
     ...authOf(sender),
     ...(notificationToken && { notificationToken }),
     ...(url !== undefined && { revocation: { url } }),
-    // One live nonce, which `burnNonces` takes, fills it.
+    // The cap is one live nonce, and `burnNonces` takes it.
     ...(full && { maxNoncesPerKey: 1 }),
   };
 }
@@ -197,7 +206,7 @@ function optionsOf(setup: Setup, run: HandlerState, store: Store): ReceiverOptio
     store,
     durability: { require: 'process' },
     ...(protocol !== undefined && { protocol }),
-    // Nobody else works on an event of a vector, so that there is nothing to wait for.
+    // Nobody else works on an event of a vector, so there is nothing to wait for.
     advanced: { waitMs: 0 },
     allowLoopback: publicUrl.startsWith('http:'),
     now: () => run.nowMs,
@@ -262,7 +271,7 @@ async function open(
   engine: CryptoEngine['name'] | undefined,
   verifying: Verifying,
 ): Promise<OpenReceiver> {
-  // Options refuse a clock that reads as seconds, which a vector's may: 0, for one.
+  // Options refuse a clock that reads as seconds. A vector's may be one, e.g. 0, so it is set afterwards.
   const run: HandlerState = { nowMs: DEFAULT_NOW_MS, handlerFails: false, handled: false };
   const store = storeAt(run);
   const receiver = receiverOf(
@@ -277,7 +286,7 @@ async function open(
   };
 }
 
-/** The base of `sig1` as the library builds it, whether or not it would verify. */
+/** The base of `sig1` as the library builds it, even if it would not verify. */
 function baseOf({ headers, method, url }: VectorRequest): string | undefined {
   const fields = headerFields(headers);
   const input = parseSignatureInput(fieldValue(fields, 'signature-input') ?? '');

@@ -1,3 +1,5 @@
+// Reads vectors from disk: this package's own, a folder, or single files, within bounds. `runVectors` calls it;
+// `proto-webhooks explain` reads keys beside a file by it.
 import { closeSync, existsSync, openSync, readdirSync, readSync, statSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -37,16 +39,16 @@ export interface LoadOptions {
   readonly onSkipped?: (skipped: Skipped) => void;
 }
 
-/** Of one file: the largest sets of vectors have a few MiB, and `/dev/zero` has no end. */
+/** The most bytes of one file. The largest sets of vectors have a few MiB, and `/dev/zero` has no end. */
 const MAX_BYTES = 64 * 1024 * 1024;
 
-/** Read at once: few reads for a file of vectors, and little too much for a small one. */
+/** The bytes that are read at once: few reads for a file of vectors, and little waste for a small one. */
 const CHUNK_BYTES = 64 * 1024;
 
-/** One line, whatever a message holds. */
+/** The message of an error in one line. */
 const reason = (error: unknown): string => messageOf(error).replace(/\s+/g, ' ');
 
-/** @throws Error where there is more than `MAX_BYTES`. */
+/** Reads a file. @throws Error if it has more than `MAX_BYTES`. */
 function readBounded(file: string): Buffer {
   const fd = openSync(file, 'r');
   try {
@@ -64,7 +66,7 @@ function readBounded(file: string): Buffer {
   throw new Error(`more than ${MAX_BYTES} bytes`);
 }
 
-/** @throws VectorError naming the file. */
+/** Reads a JSON file. @throws VectorError with the name of the file. */
 function readJson(file: string): unknown {
   let text: string;
   try {
@@ -80,18 +82,18 @@ function readJson(file: string): unknown {
 }
 
 /**
- * For files that nobody named: to open a pipe could block without end. A link to a file is as good as the file.
- * @throws VectorError naming the file.
+ * Requires a regular file, or a link to one. It is for files that nobody named: opening a pipe could block for ever.
+ * @throws VectorError with the name of the file.
  */
 function requireRegular(file: string): void {
   const stat = statSync(file, { throwIfNoEntry: false });
-  // What is not there, or may not be looked at, is told when it is opened.
+  // A file that is missing or not readable is reported when it is opened.
   if (stat && !stat.isFile()) {
     throw new VectorError(`${file}: cannot be read (not a regular file): expected a JSON file`);
   }
 }
 
-/** A file of a folder; `why` it is not read. */
+/** A file of a folder, and the reason `why` it is not read. */
 interface Found {
   readonly file: string;
   /** Its path in the folder. */
@@ -99,13 +101,13 @@ interface Found {
   readonly why?: string;
 }
 
-/** What others keep vectors in, and is not read. */
+/** Files in which others keep vectors, and that are not read. */
 const NOT_JSON = /\.(?:jsonl|ndjson|json5|jsonc|ya?ml|toml|cbor)$/i;
 
 const isLinkToFolder = (file: string): boolean =>
   statSync(file, { throwIfNoEntry: false })?.isDirectory() === true;
 
-/** Files below `dir`. Links to folders could lead round in circles: not followed. */
+/** The files below `dir`. Links to folders are not followed, because they could lead in circles. */
 function filesBelow(dir: string, below = ''): readonly Found[] {
   return readdirSync(join(dir, below), { withFileTypes: true }).flatMap((entry): readonly Found[] => {
     const name = join(below, entry.name);
@@ -119,7 +121,9 @@ function filesBelow(dir: string, below = ''): readonly Found[] {
   });
 }
 
-/** Every JSON file of a folder, and what looks like one, in a stable order. @throws VectorError naming the folder. */
+/**
+ * The JSON files of a folder, and those that look like vectors, in a stable order. @throws VectorError with its name.
+ */
 function filesIn(dir: string): readonly Found[] {
   try {
     if (!statSync(dir).isDirectory()) throw new Error('not a folder');
@@ -129,7 +133,7 @@ function filesIn(dir: string): readonly Found[] {
   }
 }
 
-/** The package's own vectors: beside `dist`, or two floors above this file. */
+/** The folder of the package's own vectors: beside `dist`, or two levels above this file. */
 function ownVectors(): string {
   const places = ['../vectors/', '../../vectors/'].map((path) =>
     fileURLToPath(new URL(path, import.meta.url)),
@@ -170,12 +174,12 @@ function contextOf(file: string, options: LoadOptions): ShapeContext {
   };
 }
 
-/** @throws VectorError naming the file. */
+/** The cases of a file. @throws VectorError with the name of the file. */
 function casesOf(json: unknown, file: string, options: LoadOptions): readonly ReadCase[] {
   try {
     return readCases(json, contextOf(file, options));
   } catch (error) {
-    // An edition that is not known is a ConfigError, and as much the file's fault.
+    // An unknown edition is a ConfigError, but the file's fault as well.
     if (!(error instanceof VectorError) && !(error instanceof ConfigError)) throw error;
     throw new VectorError(error.message.startsWith(file) ? error.message : `${file}: ${error.message}`);
   }
@@ -183,7 +187,10 @@ function casesOf(json: unknown, file: string, options: LoadOptions): readonly Re
 
 const KEYS_FILE = 'keys.json';
 
-/** In a folder a file that cannot be read is a case that fails, and the others run; a key set is not a vector. */
+/**
+ * Reads a file of a folder. If it cannot be read, it becomes a case that fails, and the others run. A key set is no
+ * vector.
+ */
 function loadFound(file: string, name: string, options: LoadOptions): readonly ReadCase[] {
   try {
     requireRegular(file);
@@ -197,14 +204,14 @@ function loadFound(file: string, name: string, options: LoadOptions): readonly R
   }
 }
 
-/** Of files that were named: a shell's `*.json` names the key set too, which is not a vector unless nothing else is named. */
+/** Reads named files. A shell's `*.json` names the key set too, which is no vector unless nothing else is named. */
 function loadNamed(files: readonly string[], options: LoadOptions): readonly ReadCase[] {
   const read = files.map((file) => ({ file, json: readJson(file) }));
   const vectors = read.filter(({ json }) => !isKeySet(json));
   return (vectors.length > 0 ? vectors : read).flatMap(({ file, json }) => casesOf(json, file, options));
 }
 
-/** @throws VectorError where no file of the folder has vectors; it says what was skipped. */
+/** Reads a folder. @throws VectorError if no file of it has vectors; it says what was skipped. */
 function loadFolder(folder: string, options: LoadOptions): readonly ReadCase[] {
   const skipped: Skipped[] = [];
   const onSkipped = (one: Skipped): void => {

@@ -1,3 +1,5 @@
+// Runs vectors, or registers them as tests, and prints their results. The entry exports it; `proto-webhooks vectors`
+// calls it.
 import { onlyKnown } from '../config/validate.ts';
 import type { CryptoEngine } from '../crypto/engine.ts';
 import { type ReadCase, type Skipped, type VectorCase, VectorError } from './vector-case.ts';
@@ -28,7 +30,7 @@ const ansi =
   (text) =>
     `\u001B[${code}m${text}\u001B[0m`;
 
-/** Vectors come from others: nothing in them may steer a terminal. */
+/** The text without control characters. Vectors come from others, and nothing in them may control a terminal. */
 const harmless = (text: string): string =>
   text
     .split('\n')
@@ -36,7 +38,7 @@ const harmless = (text: string): string =>
     .join('\n');
 const indented = (text: string): string => harmless(text).replace(/^/gm, '    ');
 
-/** One line; below it notes, and of a failure what was expected, what came, and the rest of it. */
+/** One line for a result, and its notes below. A failure also has the expected and the actual answer, and details. */
 function lineOf(
   { passed, kind, name, file, expected, actual, detail, notes = [] }: VectorResult,
   paint: (passed: boolean) => Paint,
@@ -64,7 +66,7 @@ export function formatResult(result: VectorResult, { colour = false }: ReportOpt
   return lineOf(result, (passed) => (colour ? ansi(passed ? 32 : 31) : PLAIN));
 }
 
-/** A line for all that were skipped alike: vectors for one reason, members of one name, each file by itself. */
+/** One line for items that were skipped alike: vectors for one reason, members of one name, each file by itself. */
 function skippedLines(skipped: readonly Skipped[]): readonly string[] {
   const counts = new Map<string, number>();
   for (const { what, name, why } of skipped) {
@@ -79,11 +81,11 @@ function skippedLines(skipped: readonly Skipped[]): readonly string[] {
   });
 }
 
-/** `N passed, N failed`, and what else there is to say. */
+/** The summary: `N passed, N failed`, and counts of skipped and noted vectors. */
 function summaryOf(results: readonly VectorResult[], skipped: readonly Skipped[]): string {
   const failed = results.filter(({ passed }) => !passed).length;
   const noted = results.filter(({ notes }) => notes !== undefined).length;
-  // Members are not vectors: their lines count them.
+  // Members are not vectors: their own lines count them.
   const left = skipped.filter(({ what }) => what !== 'member').length;
   return [
     `${results.length - failed} passed`,
@@ -93,7 +95,7 @@ function summaryOf(results: readonly VectorResult[], skipped: readonly Skipped[]
   ].join(', ');
 }
 
-/** What follows the vectors: what was skipped, and the summary. */
+/** The end of a report: the skipped items, and the summary. */
 export function formatEnd(results: readonly VectorResult[], skipped: readonly Skipped[] = []): string {
   return [...skippedLines(skipped).map((line) => harmless(line)), summaryOf(results, skipped)].join('\n');
 }
@@ -152,7 +154,7 @@ async function check(vector: VectorCase, subject: Subject): Promise<void> {
 
 interface Prepared {
   readonly subject: Subject;
-  /** Those that the subject has a function for. */
+  /** The vectors that the subject has a function for. */
   readonly vectors: readonly VectorCase[];
 }
 
@@ -172,7 +174,7 @@ function runs(
   return false;
 }
 
-/** Nothing was judged: neither passed nor failed. */
+/** The error if nothing was judged, neither passed nor failed. */
 function noVector(found: readonly ReadCase[]): VectorError {
   const [first] = found;
   return new VectorError(
@@ -182,7 +184,7 @@ function noVector(found: readonly ReadCase[]): VectorError {
   );
 }
 
-/** @throws VectorError where there is nothing to run, ConfigError for an option that does not exist. */
+/** Prepares a run. @throws VectorError if there is nothing to run, ConfigError for an unknown option. */
 function prepare(options: RunVectorsOptions): Prepared {
   // A misspelt `dir` or `subject` would run this package's own vectors against itself, and pass.
   onlyKnown('runVectors', options, OPTION_NAMES);
@@ -220,10 +222,10 @@ async function runAll(options: RunVectorsOptions): Promise<readonly VectorResult
  */
 export function runVectors(options: RunVectorsOptions & { readonly test: TestFunction }): void;
 /**
- * Without `test` it runs the vectors one after the other, and resolves with their results.
+ * Runs the vectors one after the other if there is no `test`, and resolves with their results.
  * @returns a result for each vector, failed or passed; `formatReport` turns them into text.
- * @throws VectorError (rejects) for a folder or file that cannot be read or has no vectors; ConfigError for a wrong
- *   `protocol` or `edition`, or an unknown option.
+ * @throws VectorError (rejects) for a folder or file that cannot be read or has no vectors. It rejects with ConfigError
+ * for a wrong `protocol` or `edition`, or an unknown option.
  * @example
  * ```ts
  * import { formatReport, runVectors } from 'proto-webhooks/vectors';

@@ -1,3 +1,4 @@
+// Types of an implementation under test: its functions, the requests that it gets, and the answers that it gives.
 import type { Jwk } from '../crypto/engine.ts';
 import type { HeadersInput } from '../shared/delivery.ts';
 import type { Recovery } from '../events/error-codes.ts';
@@ -42,8 +43,8 @@ export interface VectorSender {
 }
 
 /**
- * The state that a receiver under test must have before the first request of a conformance vector: its URL, sellers,
- * clock, limits, and nonces that were used before. `Subject.open` receives it.
+ * The state that a receiver under test must have before the first request of a conformance vector. It consists of its
+ * URL, sellers, clock, limits, and nonces that were used before. `Subject.open` receives it.
  */
 export interface Setup {
   /** The URL that the senders were given. All requests of one vector go to it. */
@@ -79,8 +80,8 @@ export interface VectorLimits {
 }
 
 /**
- * The circumstances in which one request of a conformance vector arrives, passed to `deliver` of an `OpenReceiver`:
- * the time, and if the handler is to fail.
+ * The circumstances in which one request of a conformance vector arrives, passed to `deliver` of an `OpenReceiver`.
+ * They are the time, and if the handler is to fail.
  */
 export interface Arrival {
   /** The receiver's clock, Unix ms. */

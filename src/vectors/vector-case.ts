@@ -1,11 +1,12 @@
+// Types of vectors after reading: their kinds, their requests, and the answers that they expect.
 import type { JsonObject } from '../codec/members.ts';
 import { PrintableError } from '../codec/printable-value.ts';
 import type { Transport } from '../events/event.ts';
 import type { Redirect, Setup, VectorRequest } from './subject.ts';
 
 /**
- * The kind of a conformance vector (`kind` of its result), i.e. the part of the protocol that it tests: signatures,
- * bodies, answers of sellers, and others.
+ * The kind of a conformance vector (`kind` of its result). It names the part of the protocol that the vector tests:
+ * signatures, bodies, answers of sellers, and others.
  */
 export type VectorKind =
   | 'signature'
@@ -20,14 +21,14 @@ export type VectorKind =
   | 'redirects'
   | 'secret';
 
-/** What must be answered. Members that are absent are not compared. */
+/** The expected answer. Members that are absent are not compared. */
 export interface Expectation {
-  /** The sender is proved and the body is JSON; whether it is a valid envelope is another question. */
+  /** True if the sender is proved and the body is JSON; the envelope may still be invalid. */
   readonly authentic?: boolean;
-  /** The sender is proved, whatever its body is. */
+  /** True if the sender is proved, whatever its body is. */
   readonly proved?: boolean;
   readonly status?: number;
-  /** Null: there is none. */
+  /** Null: no code is expected. */
   readonly code?: string | null;
   readonly check?: string;
   readonly kind?: string;
@@ -42,7 +43,7 @@ export interface Expectation {
   readonly family?: string | null;
 }
 
-/** One request of a vector, with what must come of it. */
+/** One request of a vector, with the answer that it expects. */
 export interface Step {
   readonly name?: string;
   readonly request: VectorRequest;
@@ -54,16 +55,16 @@ export interface Step {
 
 interface Named {
   readonly name: string;
-  /** Path of the file it was read from, as it was found. */
+  /** The path of its file, as it was found. */
   readonly file: string;
 }
 
-/** Requests to one receiver, one after the other. */
+/** The requests to one receiver, one after the other. */
 export interface DeliveryCase extends Named {
   readonly kind: 'signature' | 'hmac' | 'bearer' | 'envelope' | 'sequence';
   readonly setup: Setup;
   readonly steps: readonly Step[];
-  /** Of the first step's request. */
+  /** The signature base of the first request. */
   readonly signatureBase?: string;
 }
 
@@ -73,11 +74,11 @@ export interface CanonicalizationCase extends Named {
   readonly url: string;
   readonly expected:
     | { readonly refused: false; readonly targetUri?: string; readonly authority?: string }
-    /** `code`: of the error that is thrown; absent: not compared. */
+    /** `code`: the code of the error that is thrown; absent: not compared. */
     | { readonly refused: true; readonly code?: string };
 }
 
-/** A payload with what extraction gives. */
+/** A payload with the result of extraction. */
 export interface ExtractionCase extends Named {
   readonly kind: 'extraction';
   readonly payload: unknown;
@@ -98,7 +99,7 @@ export interface AnswerCase extends Named {
   readonly error?: string | null;
 }
 
-/** What a caller does about an error, in the words of the published vectors. */
+/** The reaction of a caller to an error, in the words of the published vectors. */
 export type ErrorAction = 'retry' | 'surface_to_caller' | 'escalate_to_human' | 'generic_error';
 
 /** The answer to a call that failed, with the error in it. */
@@ -130,20 +131,20 @@ export interface SecretCase extends Named {
   readonly secret: string;
 }
 
-/** A vector, or a file of them, of a kind that is known or looks like one, and that nothing here can judge. */
+/** A vector that nothing here can judge, or a file whose vectors are of no known kind. */
 export interface NotJudgedCase extends Named {
   readonly kind: 'not-judged';
   readonly what: 'file' | 'vector';
   readonly reason: string;
 }
 
-/** A vector that cannot be run: the file, or its part, is not what was expected. */
+/** A vector that cannot be run, because the file or a part of it is not as expected. */
 export interface UnreadableCase extends Named {
   readonly kind: 'unreadable';
   readonly reason: string;
 }
 
-/** One vector, read. */
+/** A vector that was read. */
 export type VectorCase =
   | DeliveryCase
   | CanonicalizationCase
@@ -154,7 +155,7 @@ export type VectorCase =
   | SecretCase
   | UnreadableCase;
 
-/** What a reader makes of one vector. */
+/** The outcome of reading one vector. */
 export type ReadCase = VectorCase | NotJudgedCase;
 
 /**

@@ -1,3 +1,5 @@
+// Reads captures in JSON: an entry of an HTTP Archive (HAR), or a conformance vector. The reader of captures calls it
+// for input that begins with `{`.
 import type { JsonObject } from '../../codec/members.ts';
 import { isInstant, UsageError } from '../shell.ts';
 import {
@@ -12,7 +14,7 @@ import {
   textOr,
 } from './capture.ts';
 
-/** A whole HAR file, one entry of it, or the entry's request alone with its `postData`. */
+/** True for a whole HAR file, one entry of it, or the entry's request alone with its `postData`. */
 export function isHar(json: JsonObject): boolean {
   const request = asRecord(json['request']);
   return (
@@ -45,13 +47,13 @@ function entryOf(json: JsonObject, index: number | undefined): JsonObject {
   return entry;
 }
 
-/** HAR 1.2: `bodySize` is -1 where it is not known, and 0 where there is no body. */
+/** The sizes that a HAR entry declares. In HAR 1.2 `bodySize` is -1 if it is unknown, and 0 if there is no body. */
 function declaredSizes(request: JsonObject, headers: readonly (readonly [string, string])[]): number[] {
   const size = request['bodySize'];
   return [...contentLengths(headers), ...(typeof size === 'number' && size >= 0 ? [size] : [])];
 }
 
-/** @throws UsageError where the export left it out, or cut it. */
+/** The body of an entry. @throws UsageError if the export left it out, or cut it. */
 function bodyOf(
   request: JsonObject,
   method: string,
@@ -69,7 +71,7 @@ function bodyOf(
   return body;
 }
 
-/** An entry of an HTTP Archive 1.2. */
+/** Reads an entry of an HTTP Archive 1.2. */
 export function readHar(json: JsonObject, index?: number): Capture {
   const entry = entryOf(json, index);
   const request = asRecord(entry['request']);
@@ -84,7 +86,7 @@ export function readHar(json: JsonObject, index?: number): Capture {
     method,
     url,
     target: targetOf(url),
-    // Pseudo-headers of HTTP/2 exports; `:authority` is compared as `Host` is.
+    // Drops pseudo-headers of HTTP/2 exports, except `:authority`, which is compared like `Host`.
     headers: headers.filter(([name]) => !/^:(?!authority$)/.test(name)),
     body,
     ...(!Number.isNaN(started) && { receivedAt: started }),
@@ -92,7 +94,7 @@ export function readHar(json: JsonObject, index?: number): Capture {
   };
 }
 
-/** A conformance vector: `request`, with `reference_now` in Unix seconds. */
+/** Reads a conformance vector: `request`, with `reference_now` in Unix seconds. */
 export function readVector(json: JsonObject): Capture {
   const request = asRecord(json['request']);
   if (!request) throw new UsageError('the vector has no request object');

@@ -1,49 +1,51 @@
+// Defines a capture, and reads the parts that all its forms have: URL, headers, body. The readers of the four forms use
+// it; `proto-webhooks explain` works on it.
 import { isJsonObject, type JsonObject } from '../../codec/members.ts';
 import { UsageError } from '../shell.ts';
 
-/** One delivery as somebody captured it, and no more than the capture has. */
+/** A delivery as it was captured, with only those parts that the capture has. */
 export interface Capture {
   readonly form: 'raw HTTP' | 'HAR entry' | 'curl command' | 'vector';
-  /** Upper case as captured. */
+  /** The method, in upper case. */
   readonly method: string;
-  /** Absolute, or undefined where the capture has only a request target. */
+  /** The absolute URL; undefined if the capture has only a request target. */
   readonly url: string | undefined;
-  /** Request target as captured, e.g. `/hook?x=1`. */
+  /** The request target as captured, e.g. `/hook?x=1`. */
   readonly target: string;
   readonly headers: readonly (readonly [string, string])[];
   readonly body: Uint8Array;
-  /** It was refused by its headers, and its body was not read. */
+  /** Present if the delivery was refused by its headers and its body was not read. */
   readonly bodyless?: true;
-  /** Unix ms, where the capture says when. */
+  /** The time of receipt, if the capture has it. Unix ms. */
   readonly receivedAt?: number;
-  /** Of a vector all of it: it says who may send, too. */
+  /** The whole vector, if it is one: it also names the senders. */
   readonly vector?: JsonObject;
-  /** What was done to read it that could matter. */
+  /** The changes in reading it that could matter. */
   readonly notes: readonly string[];
 }
 
-/** `value` where it is an object, for `?.`. */
+/** `value` if it is an object, for `?.`. */
 export function asRecord(value: unknown): JsonObject | undefined {
   return isJsonObject(value) ? value : undefined;
 }
 
-/** @throws UsageError where it is none. */
+/** An absolute URL. @throws UsageError for any other value. */
 export function absoluteUrl(value: unknown, owner: string): string {
   if (typeof value === 'string' && /^https?:\/\/./i.test(value)) return value;
   throw new UsageError(`${owner} has no absolute request.url`);
 }
 
-/** Path and query as they stand in the text of a URL. */
+/** The path and query in the text of a URL. */
 export function targetOf(url: string): string {
   return /^[^:]+:\/\/[^/?#]*([^#]*)/.exec(url)?.[1] || '/';
 }
 
-/** A member that should be text. */
+/** The value if it is text, else `fallback`. */
 export function textOr(value: unknown, fallback: string): string {
   return typeof value === 'string' ? value : fallback;
 }
 
-/** What has a text of its own. The `toString` of an object may be a member of the capture. */
+/** True for a value with a text of its own. The `toString` of an object may be a member of the capture. */
 const isPlain = (value: unknown): boolean => typeof value !== 'object' || value === null;
 
 function pairOf(header: unknown): [string, string] | undefined {
@@ -58,8 +60,8 @@ function pairOf(header: unknown): [string, string] | undefined {
 }
 
 /**
- * Headers as `{name, value}[]`, `[name, value][]`, or an object whose values are strings or lists of them.
- * @throws UsageError where they are missing or none of these.
+ * The headers, given as `{name, value}[]`, `[name, value][]`, or an object whose values are strings or lists of them.
+ * @throws UsageError if they are missing or have another form.
  */
 export function headerPairs(value: unknown, owner: string): [string, string][] {
   if (Array.isArray(value)) {
@@ -76,19 +78,23 @@ export function headerPairs(value: unknown, owner: string): [string, string][] {
   );
 }
 
-/** Text is UTF-8. */
+/** The bytes of a body. Text is UTF-8. */
 export function bodyBytes(text: unknown, base64 = false): Uint8Array {
   if (text === undefined || text === null) return new Uint8Array();
   if (typeof text !== 'string') throw new UsageError('the body must be a string');
   return new Uint8Array(Buffer.from(text, base64 ? 'base64' : 'utf8'));
 }
 
-/** @param there bytes of the body that the capture has; `told`: how many it is said to have. */
+/**
+ * The error for a body that was cut.
+ * @param there the bytes of it that the capture has.
+ * @param told the number of bytes that it should have.
+ */
 export function cutShort(there: number, told: number): UsageError {
   return new UsageError(`cut short inside the body: ${told - there} of its ${told} bytes are missing`);
 }
 
-/** What the Content-Length lines say, where they are numbers. */
+/** The numbers in the Content-Length lines. */
 export function contentLengths(headers: readonly (readonly [string, string])[]): number[] {
   const lines = headers.filter(([name]) => name.toLowerCase() === 'content-length');
   return lines
@@ -97,8 +103,8 @@ export function contentLengths(headers: readonly (readonly [string, string])[]):
 }
 
 /**
- * More bytes than were told are not a fault of a capture: exporters decode what was compressed.
- * @throws UsageError where there are fewer.
+ * Requires a whole body. More bytes than declared are no fault of a capture: exporters decode compressed bodies.
+ * @throws UsageError if there are fewer.
  */
 export function requireWhole(body: Uint8Array, told: readonly number[]): void {
   const most = Math.max(0, ...told);

@@ -1,8 +1,10 @@
+// Reads a `curl` command as browsers and API tools copy it. Nothing of it is expanded or run. The reader of captures
+// calls it.
 import { parseArgs } from 'node:util';
 import { UsageError } from '../shell.ts';
 import { type Capture, contentLengths, requireWhole, targetOf } from './capture.ts';
 
-/** Bash's `$'…'`, as browsers write bodies with quotes or non-ASCII text in them. */
+/** The escapes of Bash's `$'…'`, with which browsers write bodies that have quotes or non-ASCII text. */
 const ANSI: Readonly<Record<string, string>> = {
   n: '\n',
   r: '\r',
@@ -15,7 +17,7 @@ const ANSI: Readonly<Record<string, string>> = {
   '0': '\0',
 };
 
-/** @throws UsageError */
+/** The character of an escape. @throws UsageError */
 function characterOf(digits: string): string {
   const code = Number.parseInt(digits, 16);
   if (code <= 0x10ffff) return String.fromCodePoint(code);
@@ -32,7 +34,7 @@ function ansiText(raw: string): string {
   );
 }
 
-/** What the text in a quote means, by the characters that open it. */
+/** The meaning of quoted text, by the characters that open the quote. */
 const QUOTES: Readonly<Record<string, (inner: string) => string>> = {
   "$'": ansiText,
   "'": (inner) => inner,
@@ -42,7 +44,7 @@ const QUOTES: Readonly<Record<string, (inner: string) => string>> = {
 /** White space, a continued line, an escaped character, the opening of a quote, or other text. */
 const PIECE = /(?<blank>\s+)|\\\r?\n|\\(?<escaped>[^])|(?<quote>\$'|['"])|(?<plain>[^\s'"\\$]+|\$)/y;
 
-/** In a loop: a regular expression runs out of stack where a body of some MiB is quoted. */
+/** The end of a quote. It is a loop, because a regular expression runs out of stack for a quoted body of some MiB. */
 function quoteEnd(command: string, from: number, quote: string): number {
   if (quote === "'") return command.indexOf(quote, from);
   let at = from;
@@ -51,10 +53,11 @@ function quoteEnd(command: string, from: number, quote: string): number {
 }
 
 /**
- * The words of a shell command: quotes, `$'…'`, backslashes and continued lines. Nothing is expanded or run. Not by
- * `shell-quote`, which ends a quote that is cut short by itself, and drops the quotes in it, nor by `shlex`, which keeps
- * the backslash of `"\$"` and loses `$'\U0001F600'`: bytes that a signature covers.
- * @throws UsageError where a quote does not end.
+ * The words of a shell command: quotes, `$'…'`, backslashes and continued lines.
+ *
+ * `shell-quote` is not used: it ends a quote that is cut short, and drops the quotes in it. `shlex` neither: it keeps
+ * the backslash of `"\$"` and loses `$'\U0001F600'`. A signature covers those bytes.
+ * @throws UsageError if a quote does not end.
  */
 function shellWords(command: string): string[] {
   const words: string[] = [];
@@ -70,7 +73,7 @@ function shellWords(command: string): string[] {
 }
 
 interface Piece {
-  /** Undefined: blanks, or the end of a line that is continued. */
+  /** Undefined for blanks, or the end of a continued line. */
   readonly text: string | undefined;
   readonly isBlank: boolean;
   readonly end: number;
@@ -95,7 +98,7 @@ const OPTIONS = {
   'data-ascii': { type: 'string', multiple: true },
   json: { type: 'string', multiple: true },
   url: { type: 'string' },
-  // Known so that their values are not taken for a URL.
+  // These are known so that their values are not taken for a URL.
   'user-agent': { type: 'string', short: 'A' },
   user: { type: 'string', short: 'u' },
   cookie: { type: 'string', short: 'b' },
@@ -111,7 +114,7 @@ const OPTIONS = {
 
 type ReadFile = (name: string) => Promise<Uint8Array>;
 
-/** Each way of curl to say a body: whether `@file` is one, and whether line ends are dropped from it. */
+/** The options of curl for a body: `file` if `@name` means a file, `strip` if line ends are dropped from it. */
 const DATA = [
   { name: 'data', file: true, strip: true },
   { name: 'data-ascii', file: true, strip: true },
@@ -137,7 +140,7 @@ function headerOf(line: string): [string, string] {
 
 type Given = { readonly [K in keyof typeof OPTIONS]?: string | string[] };
 
-/** Of the body, with what curl writes between them. */
+/** The parts of the body, with the text that curl writes between them. */
 async function partsOf(given: Given, readFile: ReadFile): Promise<readonly Buffer[]> {
   const parts: Buffer[] = [];
   for (const how of DATA) {
@@ -156,7 +159,7 @@ function headersOf({ header = [], json }: Given): [string, string][] {
   return headers;
 }
 
-/** A `curl` command as browsers and API tools copy it. */
+/** Reads a `curl` command as browsers and API tools copy it. */
 export async function readCurl(command: string, readFile: ReadFile): Promise<Capture> {
   const [, ...args] = shellWords(command.trim().replace(/^\$\s*/, ''));
   const { values, positionals } = parseArgs({
@@ -166,7 +169,7 @@ export async function readCurl(command: string, readFile: ReadFile): Promise<Cap
     allowPositionals: true,
   });
   const given = values as Given;
-  // `parseArgs` says so of an option without a value.
+  // `parseArgs` gives true for an option without a value.
   const bare = Object.entries(values).find(
     ([name, value]) => Object.hasOwn(OPTIONS, name) && [value].flat().includes(true),
   );

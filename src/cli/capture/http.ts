@@ -1,9 +1,11 @@
+// Reads a raw HTTP request by Node's own parser, fed from memory. The reader of captures calls it. `captureRefused`
+// writes captures in this form.
 import { createServer, type IncomingMessage } from 'node:http';
 import { Duplex } from 'node:stream';
 import { UsageError } from '../shell.ts';
 import { type Capture, cutShort } from './capture.ts';
 
-/** The head as text (latin-1: bytes stay what they are) and where the body begins. */
+/** The head as text (latin-1 keeps each byte), and the body. */
 interface Split {
   readonly head: string;
   readonly body: Uint8Array;
@@ -18,7 +20,7 @@ function split(bytes: Uint8Array): Split {
   return { head: text.slice(0, end.index), body: bytes.subarray(end.index + end[0].length) };
 }
 
-/** Version text of HTTP/2 dumps and pseudo-header lines: the parser knows HTTP/1.1 only. */
+/** The head for the parser, which only knows HTTP/1.1: without the version of HTTP/2 dumps and their pseudo-headers. */
 function normalHead(head: string): string {
   const lines = head.split(/\r?\n/);
   const [start = '', ...fields] = lines;
@@ -52,15 +54,15 @@ function connectionOf(bytes: Uint8Array): Duplex {
 interface Parsed {
   readonly message: IncomingMessage;
   readonly body: Uint8Array;
-  /** The parser saw its end. */
+  /** True if the parser saw the end. */
   readonly whole: boolean;
 }
 
-/** Node's own HTTP parser, fed from memory: a server that listens nowhere. @throws UsageError with its reason. */
+/** Parses a request by a server that listens nowhere. @throws UsageError with the parser's reason. */
 function parse(bytes: Uint8Array): Promise<Parsed> {
   const server = createServer({ maxHeaderSize: 1 << 20, requireHostHeader: false });
   return new Promise((resolve, reject) => {
-    // Also where the input ends too soon: then the message itself says nothing.
+    // The parser also reports input that ends too soon; then the message itself does not.
     let end = (error: Error & { readonly reason?: string }): void => {
       reject(new UsageError(`no HTTP request (${error.reason ?? error.message})`));
     };
@@ -72,7 +74,7 @@ function parse(bytes: Uint8Array): Promise<Parsed> {
       const finish = (): void => {
         resolve({ message, body: new Uint8Array(Buffer.concat(chunks)), whole: message.complete });
       };
-      // What stands behind a whole request is not read, and no fault of its.
+      // Bytes behind a whole request are not read, and are no fault of it.
       end = () => {
         if (!message.complete) finish();
       };
@@ -80,7 +82,7 @@ function parse(bytes: Uint8Array): Promise<Parsed> {
       for (const event of ['end', 'error', 'close']) message.on(event, finish);
     };
     for (const event of ['request', 'checkContinue', 'checkExpectation']) server.on(event, take);
-    // Node hands over the connection instead of a request.
+    // For CONNECT, Node hands over the connection instead of a request.
     server.on('connect', () => reject(new UsageError('a CONNECT request, which delivers nothing')));
     server.on('clientError', (error: Error) => end(error));
     server.emit('connection', connectionOf(bytes));
@@ -91,7 +93,7 @@ function pairs(raw: readonly string[]): [string, string][] {
   return Array.from({ length: raw.length / 2 }, (_, i) => [raw[2 * i] ?? '', raw[2 * i + 1] ?? '']);
 }
 
-/** What `captureRefused` says of a capture, in a field that it puts before those of the request. */
+/** The facts that `captureRefused` adds to a capture, in a field before those of the request. */
 function captured(head: string): {
   readonly head: string;
   readonly about: Pick<Capture, 'receivedAt' | 'bodyless'> & { readonly url?: string };
@@ -111,14 +113,14 @@ function captured(head: string): {
   };
 }
 
-/** Bytes behind the body. A line feed at the end is the editor's. */
+/** The note about bytes behind the body. A line feed at the end comes from an editor. */
 function leftOut(rest: Uint8Array, declared: number): string[] {
   const left = rest.length - declared;
   if (left <= 0 || /^\s*$/.test(Buffer.from(rest).subarray(-left).toString('latin1'))) return [];
   return [`${left} bytes after the ${declared} of Content-Length were left out.`];
 }
 
-/** A request as `tcpdump`, `nc` or a proxy's log shows it; lines may end in LF alone. */
+/** Reads a request as `tcpdump`, `nc` or a proxy's log shows it. Lines may end in LF alone. */
 export async function readHttp(bytes: Uint8Array): Promise<Capture> {
   const { head: firstHead, body: rest } = split(bytes);
   const { head, about } = captured(firstHead);

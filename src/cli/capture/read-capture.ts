@@ -1,3 +1,4 @@
+// Recognises the form of a captured delivery, and reads it. `proto-webhooks explain` calls it.
 import { parseStrictObject } from '../../codec/strict-json.ts';
 import { UsageError } from '../shell.ts';
 import type { Capture } from './capture.ts';
@@ -8,11 +9,11 @@ import { isHar, readHar, readVector } from './capture-json.ts';
 const EXPECTED =
   'a raw HTTP request (POST /path HTTP/1.1 …), a HAR file or entry, a curl command, or a vector ({"request":{…}})';
 
-/** How a capture is read. */
+/** Options for reading a capture. */
 export interface ReadCaptureOptions {
   /** The name for messages. */
   readonly file: string;
-  /** HAR with several entries: which one, from 0. */
+  /** The entry of a HAR with several, from 0. */
   readonly entry?: number;
   /** Reads the file that `curl --data-binary @file` names. */
   readonly readFile: (name: string) => Promise<Uint8Array>;
@@ -35,10 +36,7 @@ async function readAny(bytes: Uint8Array, options: ReadCaptureOptions): Promise<
   throw new UsageError(`unknown shape. Expected ${EXPECTED}`);
 }
 
-/**
- * Reads a captured delivery, whichever of the four forms it is in.
- * @throws UsageError that names the file and what is missing.
- */
+/** Reads a captured delivery in any of the four forms. @throws UsageError with the file and the missing part. */
 export async function readCapture(bytes: Uint8Array, options: ReadCaptureOptions): Promise<Capture> {
   try {
     return await readAny(bytes, options);

@@ -1,7 +1,9 @@
+// Has the advice for failed steps whose code already says what is wrong. The search for causes uses it after its own
+// searches found nothing.
 import { ALGORITHM_NAMES } from '../../crypto/algorithms.ts';
 import type { Cause, Finding, Step } from './explain-case.ts';
 
-/** Advice for a step whose code says it all, by cause and code. Any other code has a search of its own. */
+/** The advice for a step whose code says enough, by cause and code. Any other code has a search of its own. */
 const FIXES: Readonly<Partial<Record<Cause, Readonly<Record<string, string>>>>> = {
   request: {
     method_not_allowed:
@@ -50,7 +52,7 @@ const ENVELOPE =
   'The seller has to send the envelope of the contract: idempotency_key, task_id and status, a report below result.';
 const CHALLENGE = 'The seller has to send the proof of control with this member as the contract says.';
 
-/** The finding of a step for which its code is explanation enough, or undefined. */
+/** The finding for a step whose code is explanation enough; undefined for any other. */
 export function adviceFor({ id, code = '', detail = '' }: Step): Finding | undefined {
   const found = (cause: Cause, fix: string): Finding => ({
     cause,

@@ -1,3 +1,5 @@
+// Finds the bytes that a seller signed among those that parsers, serialisers, editors and charsets make of a body. The
+// search for causes calls it for digests and legacy MACs.
 import { gunzipSync } from 'node:zlib';
 import { stringEnd } from '../../codec/json-reader.ts';
 import { type Cause, type Change, CUT_SHORT, type Finding } from './explain-case.ts';
@@ -12,7 +14,7 @@ const BOM = Uint8Array.of(0xef, 0xbb, 0xbf);
 const latin1 = (body: Uint8Array): string => Buffer.from(body).toString('latin1');
 const bytesOf = (text: string): Uint8Array => Buffer.from(text, 'latin1');
 
-/** The text of a body, undefined where it is not UTF-8. */
+/** The text of a body; undefined if it is not UTF-8. */
 function utf8(body: Uint8Array): string | undefined {
   try {
     return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(body);
@@ -21,25 +23,25 @@ function utf8(body: Uint8Array): string | undefined {
   }
 }
 
-/** The body, and an end instead of the white space at its own. */
+/** The body with that end instead of the white space at its own. */
 const ended =
   (end: string) =>
   (body: Uint8Array): Uint8Array =>
     bytesOf(latin1(body).trimEnd() + end);
 
-/** The body's characters as Latin-1 bytes; undefined where Latin-1 lacks one, or all are ASCII. */
+/** The body's characters as Latin-1 bytes; undefined if Latin-1 lacks one, or all are ASCII. */
 function asLatin1(body: Uint8Array): Uint8Array | undefined {
   const text = new TextDecoder().decode(body);
   return /[\u0100-\uffff]/.test(text) || !/[\u0080-\u00ff]/.test(text) ? undefined : bytesOf(text);
 }
 
-/** UTF-8 that was taken for Latin-1 and encoded again, undone; undefined where it was not. */
+/** The body before its UTF-8 was taken for Latin-1 and encoded again; undefined if it was not. */
 function undoneMojibake(body: Uint8Array): Uint8Array | undefined {
   const bytes = asLatin1(body);
   return bytes && utf8(bytes) !== undefined ? bytes : undefined;
 }
 
-/** Changes made to bytes without regard to the JSON in them, and the bytes before each change. */
+/** Changes to bytes that ignore the JSON in them. Each returns the bytes before the change. */
 const BYTE_FORMS: readonly (readonly [
   cause: Cause,
   how: string,
@@ -83,7 +85,7 @@ const BYTE_FORMS: readonly (readonly [
   ],
 ];
 
-/** Bytes that the seller may have signed, and in what they differ from those that arrived. */
+/** Bytes that the seller may have signed, and their differences from those that arrived. */
 interface Signed {
   readonly bytes: Uint8Array;
   readonly changes: () => readonly Change[];
@@ -94,7 +96,10 @@ const NEWLINE: Change = {
   says: 'The seller signed the body with a line feed at its end.',
 };
 
-/** @param json the body's text without what stands around it, where that is JSON. */
+/**
+ * The forms of a body that may have been signed.
+ * @param json the body's text without white space around it, if it is JSON.
+ */
 function* signedForms(body: Uint8Array, json: string | undefined, work: Work): Generator<Signed> {
   for (const [cause, how, made, fix] of BYTE_FORMS) {
     const bytes = made(body);
@@ -111,7 +116,7 @@ function* signedForms(body: Uint8Array, json: string | undefined, work: Work): G
   }
 }
 
-/** Levels down to which a body is taken for JSON: the parser takes some 60 bytes for each. */
+/** The deepest nesting with which a body is taken for JSON: the parser takes some 60 bytes for each level. */
 const MOST_LEVELS = 1_000_000;
 
 function isTooDeep(text: string): boolean {
@@ -166,14 +171,14 @@ function guess(text: string | undefined, isWhole: boolean, isCut: boolean): Chan
   };
 }
 
-/** A few seconds of hashing and writing. */
+/** The bound of the search: a few seconds of hashing and writing. Bytes. */
 const MOST_WORK = 512 * 1024 * 1024;
 
 /**
- * Finds what the seller signed, by a digest or a MAC, among what parsers, serialisers, editors and charsets make of a body.
- * @param isSigned whether bytes are those that were signed.
- * @param most bounds what is written and hashed, in bytes.
- * @returns at least one finding; not proved where nothing matched, and then it says where the search was cut short.
+ * Finds the bytes that the seller signed, by a digest or a MAC.
+ * @param isSigned true for the signed bytes.
+ * @param most bounds the bytes that are written and hashed.
+ * @returns at least one finding. It is not proved if nothing matched, and then it says if the search was cut short.
  */
 export function searchBody(
   body: Uint8Array,
@@ -183,7 +188,7 @@ export function searchBody(
 ): readonly Finding[] {
   const work: Work = { left: most };
   const text = utf8(body);
-  // A byte order mark is white space for `trim`.
+  // `trim` takes a byte order mark for white space.
   const trimmed = text?.trim();
   const json = trimmed !== undefined && isJson(trimmed) ? trimmed : undefined;
   for (const { bytes, changes } of signedForms(body, json, work)) {
@@ -196,12 +201,12 @@ export function searchBody(
   return [{ step, proved: false, fix: FIX, ...change, says: isCut ? `${says} ${CUT_SHORT}` : says }];
 }
 
-/** The largest body, in bytes, whose gzip is undone: as large as a capture may be. */
+/** The largest body whose gzip is undone: as large as a capture may be. Bytes. */
 const MOST_UNZIPPED = 64 * 1024 * 1024;
 
 const isGzip = (body: Uint8Array): boolean => body[0] === 0x1f && body[1] === 0x8b;
 
-/** The body without gzip; undefined where it has none, is too large without it, or has it twice, which may have no end. */
+/** The body without gzip. Undefined if it has none, is too large without it, or has it twice, which may have no end. */
 export function gunzipped(body: Uint8Array): Uint8Array | undefined {
   if (!isGzip(body)) return undefined;
   try {

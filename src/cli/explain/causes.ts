@@ -1,3 +1,4 @@
+// Finds a cause for each failed step, by trying the delivery again with one thing changed. `explainDelivery` calls it.
 import { hmacSecretsOf } from '../../auth/credentials.ts';
 import { hmacProtocol } from '../../auth/hmac.ts';
 import { readSignatureFields, MAX_VALIDITY_S } from '../../auth/rfc9421/checks.ts';
@@ -15,7 +16,7 @@ import { lookAtSignature } from './signature-search.ts';
 const passes = (steps: readonly Step[], id: string): boolean =>
   steps.some((step) => step.id === id && step.verdict === 'pass');
 
-/** Check 1: the same delivery with its headers mended. */
+/** Check 1: tries the same delivery with its headers repaired. */
 const lookAtHeaders: Look = async ({ input }, step, again) => {
   for (const { headers, change } of headerRepairs(input.capture.headers)) {
     const capture = { ...input.capture, headers };
@@ -33,14 +34,14 @@ const tagOf = ({ request }: Case): string => {
   return fields.kind === 'parsed' ? (fields.input.parameters.tag ?? '') : '';
 };
 
-/** The name that the tag says; the first accepted one where it says none of them. */
+/** The protocol that the tag names; without one the first accepted. */
 function protocolOf(made: Case): Protocol {
   const { protocols } = made.context;
   const tag = tagOf(made);
   return protocols.find(({ signatureTag }) => signatureTag === tag) ?? protocols[0];
 }
 
-/** Check 3: another tag is, as a rule, a name of the protocol that is not accepted. */
+/** Check 3: another tag is usually a name of the protocol that is not accepted. */
 const lookAtTag: Look = async (made, step) => {
   const tag = tagOf(made);
   const name = /^([a-z][a-z0-9-]*)\/webhook-signing\/v1$/.exec(tag)?.[1];
@@ -63,11 +64,11 @@ const lookAtTag: Look = async (made, step) => {
   ];
 };
 
-/** Zones are whole half hours from UTC, but for three of 45 minutes, which are not recognised. */
+/** The step of time zones, whole half hours from UTC. Three zones with 45 minutes are not recognised. Seconds. */
 const HALF_HOUR_S = 1_800;
-/** The zone with the largest offset from UTC. */
+/** The zone with the largest offset from UTC. Seconds. */
 const WIDEST_ZONE_S = 14 * 3_600;
-/** How far from a whole half hour it may be, for transit and clocks that differ a little. */
+/** The allowed distance from a whole half hour, for transit and clocks that differ a little. Seconds. */
 const ZONE_SLACK_S = 120;
 
 function zoneText(seconds: number): string {
@@ -104,13 +105,14 @@ function validityOf(seconds: number): Why | undefined {
 const CHECK_CLOCKS =
   'Check both clocks (NTP), and that deliveries do not wait in a queue after they are signed: every attempt has to be signed anew.';
 
-/** What the receiver itself says of its clock: verification.md §2.35. */
+/** The receiver's own report about its clock (verification.md §2.35). */
 const OWN_CLOCK =
   "If the receiver's clock is wrong, it answers 503 clock_skew with an alarm once its store's clock shows that, or three deliveries in a row are off by a similar amount. Before that it answers 401.";
 
 /**
+ * The cause of a `created` that is not near the receipt.
  * @param off seconds by which `created` is ahead of the receipt.
- * @param isLeast the receipt is not known, and was earlier: then it is ahead by more.
+ * @param isLeast true if the receipt is unknown and was earlier: then it is ahead by more.
  */
 function skewOf(off: number, isLeast: boolean): Why {
   const zone = Math.round(off / HALF_HOUR_S) * HALF_HOUR_S;
@@ -139,7 +141,7 @@ function skewOf(off: number, isLeast: boolean): Why {
   };
 }
 
-/** Check 5. */
+/** Check 5: compares the times of the signature with the receipt. */
 const lookAtClock: Look = async ({ request, input }, step) => {
   const fields = readSignatureFields(request.delivery.headers);
   if (fields.kind !== 'parsed') return [];
@@ -152,7 +154,7 @@ const lookAtClock: Look = async ({ request, input }, step) => {
   return [{ step: step.id, ...why }];
 };
 
-/** Check 8: another edition takes the purpose, or none does. */
+/** Check 8: another edition may allow the key's purpose, or none does. */
 const lookAtPurpose: Look = async (made, step, again) => {
   const { input, request } = made;
   const { purposeMember } = protocolOf(made);
@@ -186,7 +188,7 @@ const lookAtPurpose: Look = async (made, step, again) => {
 
 const sameBytes = (a: Uint8Array, b: Uint8Array): boolean => Buffer.compare(a, b) === 0;
 
-/** Check 11. */
+/** Check 11: searches the bytes of the digest. */
 const lookAtBody: Look = async ({ request, context }, step) => {
   const { headers, rawBody } = request.delivery;
   const digest = readContentDigest(headers.get('content-digest') ?? []);
@@ -222,7 +224,7 @@ function timeFinding(timestamp: string, receivedAt: number, step: string): Findi
   };
 }
 
-/** A way in which the legacy signature may have been made or written: `prefix` stands before the body. */
+/** A way in which the legacy signature may have been made or written. `prefix` stands before the body. */
 interface HmacForm {
   readonly prefix: (timestamp: string) => string;
   readonly says: string;
@@ -247,7 +249,7 @@ const HMAC_FORMS: readonly HmacForm[] = [
   },
 ];
 
-/** The legacy HMAC: its clock, its form, and the body. */
+/** The legacy HMAC: looks at its clock, its form, and the body. */
 const lookAtHmac: Look = async ({ request, context }, step) => {
   const { headers, rawBody } = request.delivery;
   const named = hmacProtocol(headers, context.protocols);
@@ -275,7 +277,7 @@ const lookAtHmac: Look = async ({ request, context }, step) => {
   return [unknown(step, says, fix), ...found];
 };
 
-/** By step. Where nothing is found, and for a step that is not here, its code explains it. */
+/** The searches by step. If one finds nothing, or there is none for a step, its code explains it. */
 const LOOKS: Readonly<Record<string, Look>> = {
   '1': lookAtHeaders,
   '3': lookAtTag,
@@ -287,12 +289,13 @@ const LOOKS: Readonly<Record<string, Look>> = {
   hmac: lookAtHmac,
 };
 
-/** Steps that are about the body's bytes: one of them fails where the body was changed on the way. */
+/** The steps about the body's bytes: one of them fails if the body was changed in transit. */
 const BODY_STEPS = ['11', 'hmac'];
 
 /**
- * gzip that was added on the way, undone. Not where the body is as it was signed: then the seller compressed it.
- * @returns findings for each step that failed; undefined where there is no gzip.
+ * Undoes gzip that was added in transit. If the body is as it was signed, the seller itself compressed it, and nothing
+ * is undone.
+ * @returns findings for each step that failed; undefined if there is no gzip.
  */
 async function undoGzip(
   { input }: Case,
@@ -333,7 +336,7 @@ async function causesOf(made: Case, step: Step, again: Again): Promise<readonly 
   ];
 }
 
-/** At least one finding for each step that failed. */
+/** Finds the causes: at least one for each step that failed. */
 export async function findCauses(
   made: Case,
   steps: readonly Step[],

@@ -1,3 +1,5 @@
+// Judges a delivery by each of the receiver's own checks, where possible also those after the first failure.
+// `explainDelivery` calls it, once for each variant that it tries.
 import type { AuthContext, AuthRequest, AuthResult } from '../../auth/auth-contract.ts';
 import { authenticateHmac } from '../../auth/hmac.ts';
 import { authenticateBearer } from '../../auth/bearer.ts';
@@ -17,7 +19,7 @@ import type { AuthPolicy } from '../../config/sender-entry.ts';
 import { MS_FROM } from '../shell.ts';
 import type { ExplainInput, Known, KnownRevocations, Step } from './explain-case.ts';
 
-/** Checks 7 and 9 by what is known: a revoked key stays revoked, however old the list is. */
+/** A resolver for checks 7 and 9 with the known facts. A revoked key stays revoked, however old the list is. */
 export function withKnown(keys: KeyResolver, { revocations, keysFault }: Known): KeyResolver {
   return {
     ...keys,
@@ -44,14 +46,14 @@ const CHECKS: readonly (readonly [CheckId, string])[] = [
   [11, 'Content-Digest matches the body'],
 ];
 
-/** A legacy sender's check has no number. */
+/** The check of a legacy sender has no number. */
 const LEGACY = { hmac: authenticateHmac, bearer: authenticateBearer } as const;
 
 type Failure = Exclude<AuthResult, { kind: 'authentic' }>;
 
-/** What a verdict depends on besides the delivery. */
+/** The facts on which a verdict depends, besides the delivery. */
 interface Judging extends Known, Pick<ExplainInput, 'receivedAtAssumed'> {
-  /** The capture has no body: what needs it is left open. */
+  /** True if the capture has no body: checks that need it are left open. */
   readonly bodyless?: boolean | undefined;
 }
 
@@ -61,7 +63,7 @@ const NO_TIME = {
   detail: 'the signature has expired by now, and the time of receipt is unknown: give it by --received-at',
 } as const;
 
-/** @returns undefined where it is authentic. */
+/** The failure of a delivery. @returns undefined if it is authentic. */
 async function failure(
   context: AuthContext,
   request: AuthRequest,
@@ -81,7 +83,7 @@ async function failure(
   }
 }
 
-/** The rows of checks 1 to 11 from the first that failed. */
+/** The rows of checks 1 to 11, given the first that failed. */
 function rows(failed: Failure | undefined): Step[] {
   // A rewritten Host is found after the signature has verified, and has the number of that check.
   const at = failed === undefined ? Number.POSITIVE_INFINITY : Number(failed.check ?? 10);
@@ -99,7 +101,7 @@ const UNSEEN: KnownRevocations = {
   detail: 'no revocation list was read: --agent-url reads it',
 };
 
-/** The row of check 9: it passes only where a list was looked for. */
+/** The row of check 9. It passes only if a list was looked for. */
 function revocationRow(row: Step, { revocations = UNSEEN }: Known): Step {
   const { state, detail } = revocations;
   const why = detail === undefined ? {} : { detail };
@@ -115,7 +117,7 @@ const REPLAY: Step = {
   detail: "only the receiver's store knows",
 };
 
-/** Checks 9a and 12: open, unless the store's content is known and the checks before them passed. */
+/** The row of checks 9a and 12. It is open, unless the store's content is known and the checks before passed. */
 function storeRow({ delivery }: AuthRequest, before: readonly Step[], { seen }: Known): Step {
   const fields = readSignatureFields(delivery.headers);
   if (!seen || fields.kind !== 'parsed' || before.some(({ verdict }) => verdict === 'fail')) return REPLAY;
@@ -133,7 +135,7 @@ function storeRow({ delivery }: AuthRequest, before: readonly Step[], { seen }: 
   };
 }
 
-/** Check 11 by itself: it needs no key, and can be judged whatever failed before. */
+/** Check 11 by itself. It needs no key, so it can be judged whatever failed before. */
 function digestRow(
   { delivery }: AuthRequest,
   { hashes }: AuthContext,
@@ -149,7 +151,7 @@ function digestRow(
   };
 }
 
-/** The moment at which check 5 would pass, so that the checks behind it can be judged; undefined where there is none. */
+/** The time at which check 5 would pass, so that later checks can be judged; undefined if there is none. */
 function momentOf({ delivery }: AuthRequest): number | undefined {
   const fields = readSignatureFields(delivery.headers);
   const created = fields.kind === 'parsed' ? fields.input.parameters.created : undefined;
@@ -188,7 +190,10 @@ async function legacyStep(
   return { ...row, verdict: 'fail', code: result.code, detail: result.detail };
 }
 
-/** The steps that judge whether the body is a report, where HMAC counts for reports alone (verification.md §2.22). */
+/**
+ * The steps that judge if the body is a report, for senders whose HMAC counts for reports alone (verification.md
+ * §2.22).
+ */
 function reportSteps(scheme: string, { delivery, senders }: AuthRequest, { bodyless }: Judging): Step[] {
   if (scheme !== 'hmac' || senders[0]?.auth.scheme !== 'signature') return [];
   const row = { id: 'report', title: 'by HMAC it is a delivery report' };
@@ -199,7 +204,7 @@ function reportSteps(scheme: string, { delivery, senders }: AuthRequest, { bodyl
   return [{ ...row, verdict: 'fail', code: 'webhook_mode_mismatch', detail }];
 }
 
-/** A proof of control is not an event: registrations or `onChallenge` decide. */
+/** The steps for a proof of control, which is no event: registrations or `onChallenge` decide. */
 function challengeSteps(payload: JsonObject): Step[] {
   const read = readChallenge(payload);
   const wrong = typeof read === 'string' ? { code: 'challenge_refused', detail: read } : undefined;
@@ -246,8 +251,8 @@ function bodySteps({ delivery, senders }: AuthRequest, { bodyless }: Judging): S
 }
 
 /**
- * Every step of the receiver with its verdict, by the receiver's own checks. Those after the first that fails are judged
- * where they can be by themselves.
+ * Every step of the receiver with its verdict, by the receiver's own checks. Steps after the first failure are judged
+ * if they can be by themselves.
  */
 export async function checklist(
   context: AuthContext,

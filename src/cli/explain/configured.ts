@@ -1,3 +1,5 @@
+// Reads the senders and their keys that a receiver would have, from the command line or from a vector. The verb
+// `explain` calls it once for all captures.
 import { resolve } from 'node:path';
 import type { Jwk } from '../../crypto/engine.ts';
 import { DEFAULT_EDITION, type EditionName } from '../../shared/editions.ts';
@@ -16,12 +18,12 @@ import { chainOf, type ChainFlags } from '../keys/keys-verb.ts';
 import { type CliContext, UsageError } from '../shell.ts';
 import type { Known, KnownRevocations } from './explain-case.ts';
 
-/** Who may send, and what is known of them. */
+/** The senders, and the facts that are known about them. */
 export interface Configured extends Known {
   readonly senders: readonly Sender[];
 }
 
-/** Options that say who may send. */
+/** The flags that name the sender, its keys and its secrets. */
 export interface SenderFlags extends ChainFlags, SecretFlags {
   readonly reportsSecretFile?: string;
   readonly reportsSecretEnv?: string;
@@ -35,14 +37,14 @@ const NO_KEYS =
 
 const NO_AGENT = 'https://seller.invalid/mcp';
 
-/** One key a kid: the last one. */
+/** The keys, one for each kid: the last one. */
 function distinct(keys: readonly Jwk[]): Jwk[] {
   return [...new Map(keys.map((jwk) => [jwk['kid'], publicJwk(jwk)])).values()];
 }
 
 const NO_LIST: KnownRevocations = { state: 'none', detail: 'there is no revocation list' };
 
-/** What a receiver would make of the operator's list. */
+/** The operator's revocation list as a receiver would judge it. */
 function revocationsOf({ revocation, faults }: Chain): KnownRevocations {
   if (revocation.state === 'fresh') return { state: 'fresh' };
   if (revocation.state === 'none') return NO_LIST;
@@ -51,13 +53,15 @@ function revocationsOf({ revocation, faults }: Chain): KnownRevocations {
   return { state: unusable ? 'unusable' : 'unknown', ...(fault !== undefined && { detail: fault }) };
 }
 
-/** A publisher's file that cannot be fetched might pin other keys than those of the JWKS. */
+/**
+ * The reason why pins are undecided: a publisher's file that cannot be fetched might pin other keys than the JWKS has.
+ */
 function undecidedPins({ keys, faults }: Chain): string | undefined {
   const unpinned = keys.every(({ source }) => source === 'JWKS');
   return unpinned ? faults.find((text) => text.startsWith('adagents.json')) : undefined;
 }
 
-/** An agent whose documents are fetched; the keys `fromFlags` are pinned besides. */
+/** An agent whose documents are fetched. The keys `fromFlags` are pinned in addition. */
 async function ofAgent(
   agentUrl: string,
   fromFlags: readonly Jwk[],
@@ -79,7 +83,7 @@ async function ofAgent(
   };
 }
 
-/** Whether it names no key, so that some have to come from elsewhere. */
+/** True if a vector names no key, so that keys have to come from elsewhere. */
 const isKeyless = (vector: JsonObject): boolean =>
   ['jwks_ref', 'jwks_override', 'senders', 'authentication'].every((name) => !(name in vector));
 
@@ -90,14 +94,14 @@ function vectorRevocations(setup: Setup): KnownRevocations {
   return { state: 'unusable', detail: `The revocation list is ${stale / 1000} s past its grace.` };
 }
 
-/** The senders of a vector and the state that it wants, as the loader reads them. @throws VectorError, ConfigError. */
+/** The senders of a vector and the state that it needs, as the loader reads them. @throws VectorError, ConfigError. */
 function ofVector(vector: JsonObject, fromFlags: readonly Jwk[], context: ShapeContext): Configured {
   const keys = fromFlags.length > 0 ? fromFlags : context.keys();
   if (keys.length === 0 && isKeyless(vector)) throw new UsageError(NO_KEYS);
-  // With keys from the command line all of them count: `jwks_ref` names those of `keys.json`.
+  // With keys from the command line all of them count, because `jwks_ref` names those of `keys.json`.
   const json = fromFlags.length > 0 ? { ...vector, jwks_ref: undefined } : vector;
   const own = { ...context, keys: () => distinct(keys) };
-  // Only senders and state of the setup are used, not its URL and time.
+  // Only the senders and the state of the setup are used, not its URL and time.
   const setup = setupOf(json, { url: '', nowMs: 0 }, own);
   const { revokedKids, usedNonces, fullKids } = setup;
   return {
@@ -119,10 +123,10 @@ function shapeContext(file: string, flags: SenderFlags, context: CliContext): Sh
 }
 
 /**
- * What a receiver is configured with, from the command line and, for a vector, from the vector. Secrets and agent of the
- * command line replace the senders of a vector. Files are read and documents fetched once, for all captures.
- * @returns the configuration for a capture; it throws UsageError where there is nothing to verify with, or the vector
- * cannot be read.
+ * The configuration of a receiver, from the command line and, for a vector, from the vector. Secrets and agent of the
+ * command line replace the vector's senders. Files are read and documents fetched once, for all captures.
+ * @returns a function that returns the configuration for a capture. It throws UsageError if there is nothing to verify
+ * with, or the vector cannot be read.
  */
 export async function readConfigured(
   flags: SenderFlags,

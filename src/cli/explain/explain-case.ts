@@ -1,64 +1,71 @@
+// Types of `explain`: the capture and what is known, the steps, the causes, and the explanation.
 import type { AuthContext, AuthRequest, Target } from '../../auth/auth-contract.ts';
 import type { EditionName } from '../../shared/editions.ts';
 import type { Sender } from '../../config/sender-entry.ts';
 import type { Setup } from '../../vectors/subject.ts';
 import type { Capture } from '../capture/capture.ts';
 
-/** What is known of the senders' revocation list. The key ids that it revokes are with the senders. */
+/** The facts about the senders' revocation list. The key ids that it revokes stand with the senders. */
 export interface KnownRevocations {
-  /** `none`: there is no list, and none is required. `unusable`: stale, or none that a receiver takes, which answers 503. */
+  /**
+   * `none`: there is no list, and none is required. `unusable`: it is stale, or no receiver accepts it, so the answer
+   * is 503.
+   */
   readonly state: 'fresh' | 'none' | 'unusable' | 'unknown';
-  /** In words. */
+  /** The same in words. */
   readonly detail?: string;
 }
 
-/** What is known beyond the capture itself. An absent member was not looked at. */
+/** The facts beyond the capture itself. An absent member was not looked at. */
 export interface Known {
   readonly revocations?: KnownRevocations | undefined;
-  /** Why a receiver could not tell which keys count (check 7), which answers 503. */
+  /** The reason why a receiver could not tell which keys count (check 7), so that it answers 503. */
   readonly keysFault?: string | undefined;
-  /** Content of the receiver's store. */
+  /** The content of the receiver's store. */
   readonly seen?: Pick<Setup, 'usedNonces' | 'fullKids'> | undefined;
 }
 
-/** A captured delivery, and how its receiver is configured. */
+/** A captured delivery, and the configuration of its receiver. */
 export interface ExplainInput extends Known {
   readonly capture: Capture;
   /** `publicUrl`: the URL that the seller was given. */
   readonly url: string;
-  /** All of one scheme. Keys as `pins`, or legacy `auth`; nothing is fetched. */
+  /** The senders, all of one scheme, with keys as `pins`, or legacy `auth`. Nothing is fetched. */
   readonly senders: readonly Sender[];
   /** Unix ms. */
   readonly receivedAt: number;
-  /** The time of receipt is not known, and `receivedAt` is `created`: check 5 cannot be judged. */
+  /** True if the time of receipt is unknown and `receivedAt` is `created`: check 5 cannot be judged. */
   readonly receivedAtAssumed?: boolean | undefined;
-  /** The time of receipt is not known, and `receivedAt` is now: it was received at some time before. */
+  /** True if the time of receipt is unknown and `receivedAt` is now: it was received earlier. */
   readonly receivedAtLatest?: boolean | undefined;
   readonly protocol?: string | undefined;
   readonly edition?: EditionName | undefined;
   readonly hostCheck?: 'strict' | 'off' | undefined;
-  /** 1 048 576. */
+  /** The limit of the receiver. Default: 1 048 576. */
   readonly maxBodyBytes?: number | undefined;
-  /** Media types taken beside `application/json`. */
+  /** The media types that are accepted beside `application/json`. */
   readonly contentTypes?: readonly string[] | undefined;
 }
 
 /** One step of a receiver with its verdict on this delivery. */
 export interface Step {
-  /** `request`, `mode`, `1` to `11`, `12` (`9a` where that is known to fail), `14`, `envelope`; for legacy senders `hmac`, `bearer`. */
+  /**
+   * `request`, `mode`, `1` to `11`, `12` (`9a` if that is known to fail), `14`, `envelope`; for legacy senders `hmac`,
+   * `bearer`, `report`.
+   */
   readonly id: string;
   readonly title: string;
   /** `open`: not judged, `detail` says why. */
   readonly verdict: 'pass' | 'fail' | 'open';
   readonly code?: string;
   readonly detail?: string;
-  /** The receiver itself is at fault, and answers 503. */
+  /** True if the receiver itself is at fault, and answers 503. */
   readonly fault?: boolean;
 }
 
-/** What usually goes wrong with a signed delivery, by the name that output, JSON and tests use. */
+/** The usual faults of a delivery, by the names that output, JSON and tests use. */
 export type Cause =
-  // The URL that was signed is not the one that is configured.
+  // The URL that was signed differs from the configured one.
   | 'scheme'
   | 'host'
   | 'port'
@@ -69,7 +76,7 @@ export type Cause =
   | 'query-encoding'
   | 'query-dropped'
   | 'not-canonical'
-  // The signature, or what it is made with.
+  // The signature, or its input, is wrong.
   | 'der-signature'
   | 'alphabet-swapped'
   | 'alphabet-mixed'
@@ -114,37 +121,37 @@ export type Cause =
   | 'request'
   | 'body'
   | 'envelope'
-  // What was delivered before.
+  // Earlier deliveries.
   | 'rate'
   | 'replay'
   | 'unknown';
 
-/** Why a step failed, and what to change. */
+/** The reason why a step failed, and the change that it needs. */
 export interface Finding {
   readonly cause: Cause;
-  /** Id of the step that it explains. */
+  /** The id of the step that it explains. */
   readonly step: string;
-  /** What differs, in one sentence. */
+  /** The difference, in one sentence. */
   readonly says: string;
   /** The setting to change, and where. */
   readonly fix: string;
-  /** The delivery was tried with this mended, and the step passed. False: it is only likely. */
+  /** True if the delivery was tried with this changed, and the step passed. False: it is only likely. */
   readonly proved: boolean;
 }
 
-/** A finding before it is known whether it helps. */
+/** A finding before it was tried. */
 export type Change = Pick<Finding, 'cause' | 'says'> & { readonly fix?: string };
 
-/** The checklist, and why its failed steps failed. */
+/** The checklist, and the causes of its failed steps. */
 export interface Explanation {
-  /** No step failed. */
+  /** True if no step failed. */
   readonly ok: boolean;
   readonly steps: readonly Step[];
-  /** At least one for each step that failed. */
+  /** At least one finding for each step that failed. */
   readonly findings: readonly Finding[];
 }
 
-/** Everything that the steps and the searches work on. */
+/** The parts on which the steps and the searches work. */
 export interface Case {
   readonly input: ExplainInput;
   readonly target: Target;
@@ -152,18 +159,18 @@ export interface Case {
   readonly request: AuthRequest;
 }
 
-/** Looks at the delivery once more, with something mended. */
+/** Looks at the delivery again, with something changed. */
 export interface Again {
   /** The checklist alone. */
   readonly steps: (input: ExplainInput) => Promise<readonly Step[]>;
-  /** With causes. Only for an input that passes the step that is looked into, else it would not end. */
+  /** The checklist with causes. The input has to pass the step that is looked into, or it would not end. */
   readonly explain: (input: ExplainInput) => Promise<Explanation>;
 }
 
-/** Looks into one step that failed. */
+/** Looks into one failed step. */
 export type Look = (made: Case, step: Step, again: Again) => Promise<readonly Finding[]>;
 
-/** For a step of which no search finds the cause. */
+/** The finding for a step whose cause no search finds. */
 export const unknown = (step: Step, says: string, fix: string): Finding => ({
   step: step.id,
   cause: 'unknown',
@@ -172,6 +179,6 @@ export const unknown = (step: Step, says: string, fix: string): Finding => ({
   proved: false,
 });
 
-/** Added to a finding where the search was cut short. */
+/** The sentence that is added to a finding if the search was cut short. */
 export const CUT_SHORT =
   'Not searched further: the delivery is too large, or nested too deeply, to try everything.';

@@ -1,3 +1,4 @@
+// The verb `proto-webhooks explain`: reads a capture or a folder of them, and prints the checklist and the causes.
 import { EDITION_NAMES } from '../../shared/editions.ts';
 import { readdir } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
@@ -39,7 +40,7 @@ interface ExplainFlags extends SenderFlags {
   readonly json?: boolean;
 }
 
-/** When a capture was received. */
+/** The time at which a capture was received, and its source. */
 interface Moment {
   readonly receivedAt: number;
   readonly receivedAtAssumed?: boolean;
@@ -65,7 +66,7 @@ function momentOf(capture: Capture, flags: ExplainFlags, context: CliContext): M
   };
 }
 
-/** The URLs that a receiver of these bases may take the request to be for, in its order (verification.md §4.16). */
+/** The URLs for which a receiver with these bases may take the request, in its order (verification.md §4.16). */
 function urlsAmong(
   given: readonly string[],
   { method, headers, target: url }: Capture,
@@ -81,7 +82,7 @@ function urlsAmong(
   );
 }
 
-/** Tells the hosts that are this machine, for which nobody has a certificate. */
+/** True for this machine, for which nobody has a certificate. */
 const isLoopbackHost = (host: string): boolean =>
   /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::\d+)?$/i.test(host);
 
@@ -92,7 +93,7 @@ function urlsIn(capture: Capture, { url }: ExplainFlags): readonly [string, ...s
       capture,
     );
   }
-  // As it stands: what a receiver's options refuse (a fragment, a `*`) is none of a request's fault.
+  // The URL as it was captured. If a receiver's options refuse it (a fragment, a `*`), that is no fault of the request.
   if (capture.url !== undefined) return [capture.url];
   const host = capture.headers.find(([name]) => name.toLowerCase() === 'host')?.[1];
   if (host === undefined) {
@@ -105,7 +106,7 @@ function urlsIn(capture: Capture, { url }: ExplainFlags): readonly [string, ...s
 const isSignedFor = ({ steps }: Explanation): boolean =>
   steps.some(({ id, fault }) => id === '10' && fault === true);
 
-/** Explains it by the first URL for which it passes; else by the one for which it is signed, or the first. */
+/** Explains a capture by the first URL for which it passes; else by the one for which it is signed, or the first. */
 async function explainAmong(
   input: Omit<ExplainInput, 'url'>,
   [first, ...others]: readonly [string, ...string[]],
@@ -120,7 +121,7 @@ async function explainAmong(
   return found;
 }
 
-/** One capture, and how it was read. */
+/** One explained capture, and the facts about its reading. */
 interface Explained {
   readonly explanation: Explanation;
   readonly capture: Capture;
@@ -130,7 +131,7 @@ interface Explained {
 
 type Explain = (file: string) => Promise<Explained>;
 
-/** Explains captures one by one; keys are read and fetched once, after the first capture was read. */
+/** Explains captures one by one. Keys are read and fetched once, after the first capture was read. */
 function explainer(flags: ExplainFlags, context: CliContext): Explain {
   let reading: ReturnType<typeof readConfigured> | undefined;
   const configured = async (file: string, capture: Capture): Promise<Configured> =>
@@ -172,14 +173,14 @@ function stepLine(step: Step, paint: Paint): string {
   return `${paint(style, word.padEnd(5))} ${step.id.padEnd(9)} ${step.title}${detail}`;
 }
 
-/** One fix may mend several: it is said once, behind the last of them. */
+/** The lines of a finding. A fix for several findings is printed once, after the last of them. */
 function findingLines(finding: Finding, next: Finding | undefined, paint: Paint): string[] {
   const word = finding.proved ? 'Cause' : 'Likely';
   const head = `${paint('bold', `${word} (${finding.cause}, step ${finding.step}):`)} ${finding.says}`;
   return next?.fix === finding.fix ? [head] : [head, `${paint('bold', 'Fix:')} ${finding.fix}`, ''];
 }
 
-/** What has to be true of the checks that were left open. */
+/** The conditions under which checks that were left open would pass. */
 const CONDITIONS: readonly (readonly [id: string, condition: string])[] = [
   ['5', 'it came before it expired'],
   ['11', 'its body is as it was signed'],
@@ -233,17 +234,17 @@ async function explainFile(file: string, explain: Explain, flags: ExplainFlags):
   };
 }
 
-/** Captures of one cause. */
+/** The captures with one cause. */
 interface Group {
-  /** The code of the cause; `none`: a receiver would accept them; `unreadable`. */
+  /** The cause's code; `none`: a receiver would accept them; `unreadable`. */
   readonly cause: string;
   readonly says: string;
   readonly fix: string;
-  /** In their order. */
+  /** The files, in their order. */
   readonly files: string[];
 }
 
-/** Captures that are looked at. */
+/** The largest number of captures that are explained. */
 const MOST = 1_000;
 
 async function capturesIn(dir: string, context: CliContext): Promise<readonly string[]> {
@@ -280,8 +281,8 @@ function folderText(causes: readonly Group[], total: number, paint: Paint): stri
 }
 
 /**
- * Every capture of a folder, summed up by the first cause of each, the most frequent first.
- * @throws UsageError where there is no such folder, or nothing in it.
+ * Explains every capture of a folder, grouped by the first cause of each, the most frequent first.
+ * @throws UsageError if there is no such folder, or nothing in it.
  */
 async function explainFolder(dir: string, explain: Explain, context: CliContext): Promise<Report> {
   const files = await capturesIn(dir, context);
@@ -293,7 +294,7 @@ async function explainFolder(dir: string, explain: Explain, context: CliContext)
     const found = await explain(file).then(
       ({ explanation }) => causeOf(explanation),
       (error: unknown) => {
-        // A wrong flag is wrong for all of them.
+        // A wrong flag is wrong for all captures.
         if (!(error instanceof UsageError) || !error.message.startsWith(file)) throw error;
         return { cause: 'unreadable', says: error.message.slice(file.length + 2), fix: '' };
       },
@@ -322,7 +323,7 @@ async function explain(file: string | undefined, flags: ExplainFlags, context: C
   return file === undefined ? explainFolder(dir ?? '', each, context) : explainFile(file, each, flags);
 }
 
-/** `explain FILE`. */
+/** Declares `explain FILE`. */
 export function addExplain(parent: Command, run: RunVerb): void {
   const verb = addVerb(
     parent,

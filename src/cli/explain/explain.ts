@@ -1,3 +1,5 @@
+// Explains a captured delivery: takes it through a receiver's checks, then looks for the causes of failures. The verb
+// `explain` calls it.
 import type { AuthContext } from '../../auth/auth-contract.ts';
 import { canonicalTargetUri } from '../../auth/rfc9421/signature-base.ts';
 import { contentTypes } from '../../config/content-types.ts';
@@ -13,7 +15,7 @@ import type { Case, ExplainInput, Explanation, Step } from './explain-case.ts';
 import { findCauses } from './causes.ts';
 import { checklist, withKnown } from './checklist.ts';
 
-/** `maxBodyBytes` of a receiver that does not set it. */
+/** The default of a receiver's `maxBodyBytes`. */
 const DEFAULT_MAX_BYTES = 1_048_576;
 
 const quiet = safeLogger({
@@ -38,7 +40,7 @@ async function caseOf(input: ExplainInput): Promise<Case> {
   const keys = createKeyResolver({
     protocols,
     engine,
-    // Keys are pins: what had to be fetched was fetched before.
+    // Keys are pins: documents were fetched before.
     fetch: () => Promise.reject(new Error('nothing is fetched')),
     now: () => input.receivedAt,
     allowLoopback: true,
@@ -73,8 +75,8 @@ const stepsOf = ({ input, context, request }: Case): Promise<Step[]> =>
   });
 
 /**
- * Takes a captured delivery through a receiver's checks, and looks for what would make the failed ones pass.
- * @throws ConfigError, TargetUriError for an unusable senders, protocol, edition or URL; never for the capture.
+ * Takes a captured delivery through a receiver's checks, and searches for changes that would make failed ones pass.
+ * @throws ConfigError, TargetUriError for unusable senders, protocol, edition or URL; never for the capture.
  */
 export async function explainDelivery(input: ExplainInput): Promise<Explanation> {
   const made = await caseOf(input);

@@ -1,7 +1,9 @@
+// Reads byte sequences of `Signature` and `Content-Digest` that are in a wrong form, and repairs such headers. The
+// searches for causes call it.
 import { decodeBase64, encodeBase64 } from '../../codec/encoding.ts';
 import type { Change } from './explain-case.ts';
 
-/** A DER INTEGER at `at`, as 32 bytes; undefined where there is none of that size. */
+/** A DER INTEGER at `at`, as 32 bytes; undefined if there is none of that size. */
 function derInteger(
   der: Uint8Array,
   at: number,
@@ -17,7 +19,7 @@ function derInteger(
   return { bytes, end };
 }
 
-/** r‖s of a DER SEQUENCE of two INTEGERs (RFC 3279 §2.2.3), or undefined. */
+/** The bytes r‖s of a DER SEQUENCE of two INTEGERs (RFC 3279 §2.2.3), or undefined. */
 function fromDer(der: Uint8Array): Uint8Array | undefined {
   if (der[0] !== 0x30 || der[1] !== der.length - 2) return undefined;
   const r = derInteger(der, 2);
@@ -26,7 +28,10 @@ function fromDer(der: Uint8Array): Uint8Array | undefined {
   return new Uint8Array([...r.bytes, ...s.bytes]);
 }
 
-/** In a loop: a pattern would take the square of the length for a long run of `=`. */
+/**
+ * The text without `=` at its end. It is a loop, because a pattern would take the square of the length for a long run
+ * of `=`.
+ */
 function withoutPadding(text: string): string {
   let end = text.length;
   while (end > 0 && text[end - 1] === '=') end--;
@@ -35,7 +40,7 @@ function withoutPadding(text: string): string {
 
 const SWAPS: Readonly<Record<string, string>> = { '+': '/', '/': '+', '-': '_', _: '-' };
 
-/** A text between colons in `Signature` or `Content-Digest`, read otherwise than it should be. `says` follows "Signature is". */
+/** A wrong way to read a text between colons in `Signature` or `Content-Digest`. `says` follows "Signature is". */
 interface Reading extends Change {
   readonly bytes: (text: string) => Uint8Array | undefined;
 }
@@ -72,14 +77,14 @@ const READINGS: readonly Reading[] = [
   },
 ];
 
-/** Other bytes that the text of a `Signature` or `Content-Digest` may have been meant to be. */
+/** Bytes that the text of a `Signature` or `Content-Digest` may stand for. */
 export interface ByteForm {
   readonly bytes: Uint8Array;
   readonly change: Change;
 }
 
 /**
- * The text between the colons, read otherwise than it should be.
+ * The text between the colons, read in each of the wrong ways.
  * @param text as received, without the colons.
  * @param what the header's name.
  */
@@ -90,7 +95,7 @@ export function byteForms(text: string, what: string): ByteForm[] {
   });
 }
 
-/** The text of the byte sequence under a label: between colons, or what stands there instead of them. */
+/** The text of the byte sequence under a label: between colons, or the text in their place. */
 export function sequenceText(field: string, label: string): string | undefined {
   const escaped = label.replace(/[-.*]/g, '\\$&');
   return new RegExp(`(?:^|[,\\s])${escaped}=:?"?([A-Za-z0-9+/_=-]*)"?:?`).exec(field)?.[1];
@@ -98,13 +103,13 @@ export function sequenceText(field: string, label: string): string | undefined {
 
 type Headers = readonly (readonly [string, string])[];
 
-/** Headers with one thing mended. */
+/** Headers after one repair. */
 export interface Repair {
   readonly headers: Headers;
   readonly change: Change;
 }
 
-/** The two fields that hold a byte sequence, and its label in them. */
+/** The two fields with a byte sequence, and the label of it. */
 const LABELS: Readonly<Record<string, string>> = { signature: 'sig1', 'content-digest': 'sha-256' };
 
 /** A repair of the text of a byte sequence; undefined if it does not apply. `says` is as in `Reading`. */
@@ -128,7 +133,7 @@ const MENDINGS: readonly Mending[] = [
   })),
 ];
 
-/** Tries to make unreadable headers readable: one repair at a time, of each field that it changes. */
+/** Repairs unreadable headers in each way that changes them: one way at a time, in all fields. */
 export function headerRepairs(headers: Headers): Repair[] {
   return MENDINGS.flatMap(({ mend, says, ...change }) => {
     const names: string[] = [];

@@ -1,20 +1,25 @@
+// Writes a JSON text as usual serialisers would: white space, order of members, escapes. The search for the signed body
+// calls it.
 import { nameOf, stringEnd } from '../../codec/json-reader.ts';
 import type { Cause, Change } from './explain-case.ts';
 
-/** The work left to a search, in bytes hashed and not in time: the same capture has the same answer everywhere. */
+/** The work left to a search. It counts bytes and not time, so that the same capture has the same answer everywhere. */
 export interface Work {
-  /** Below 0 it is spent, and what was made last is not whole. */
+  /** If it is below 0, the work is spent, and the latest text is incomplete. */
   left: number;
 }
 
-/** The cost of writing a token of JSON: a little for itself, and by its length. */
+/** The cost of writing a token of JSON: a base, and a part for its length. */
 const TOKEN_COST = 16;
 const CHAR_COST = 4;
 
 /** The characters that end a number or literal. */
 const ENDS = ' \t\r\n[]{},:"';
 
-/** The tokens of a valid JSON text as they were written, which keeps a number's digits. It ends early where the work is spent. */
+/**
+ * The tokens of a valid JSON text as they were written, so that a number keeps its digits. It ends early if the work is
+ * spent.
+ */
 function* tokensOf(text: string, work: Work): Generator<string> {
   work.left -= text.length;
   for (let at = 0, end = 0; at < text.length; at = end) {
@@ -33,7 +38,10 @@ function* tokensOf(text: string, work: Work): Generator<string> {
 const opens = (token: string): boolean => token === '{' || token === '[';
 const closes = (token: string): boolean => token === '}' || token === ']';
 
-/** White space as serialisers write it: behind a comma and a colon, and before each part, once a level, on a line of its own. */
+/**
+ * The white space of a serialiser: after a comma, after a colon, and the indentation of one level for parts on lines of
+ * their own.
+ */
 type Layout = readonly [cause: Cause, how: string, comma: string, colon: string, indent?: string];
 
 const LAYOUTS = {
@@ -64,7 +72,7 @@ function laidOut(text: string, [, , comma, colon, indent]: Layout, work: Work): 
 
 /** An object or array that is being read. */
 interface Open {
-  /** Whole members or items. */
+  /** The complete members or items. */
   readonly parts: string[];
   part: string;
 }
@@ -110,13 +118,13 @@ const upperEscaped = (char: string): string => escaped(char).toUpperCase().repla
 const ESCAPE = /\\(?:u[Dd][89ABab]..\\u[Dd][C-Fc-f]..|u....|.)/g;
 const NON_ASCII = /[\u007f-\uffff]/g;
 
-/** With the escapes alone that JSON needs. */
+/** The text with only those escapes that JSON needs. */
 const plain = (text: string): string =>
   text.replace(ESCAPE, (escape) => JSON.stringify(nameOf(`"${escape}"`)).slice(1, -1));
 const slashed = (text: string): string => plain(text).replaceAll('/', '\\/');
 
 /**
- * Characters of strings as serialisers write them. Only strings are changed: nothing else in JSON is non-ASCII, or has
+ * The characters of strings as a serialiser writes them. Only strings change: nothing else in JSON is non-ASCII, or has
  * `/`, `<`, `>`, `&` or a backslash.
  */
 type Spelling = readonly [cause: Cause, how: string, made: (text: string) => string];
@@ -147,7 +155,10 @@ const SPELLINGS = {
   ],
 } as const satisfies Record<string, Spelling>;
 
-/** Usual serialisations: those of white space alone first, and last those that may become far larger than the body. */
+/**
+ * The usual serialisations. Those that only differ in white space come first; those that may become far larger than the
+ * body come last.
+ */
 const SERIALISERS: readonly (readonly [
   keyof typeof LAYOUTS,
   readonly (keyof typeof SPELLINGS)[],
@@ -168,11 +179,11 @@ const SERIALISERS: readonly (readonly [
 /** A text as a serialiser would have written it. */
 export interface Serialised {
   readonly text: string;
-  /** In what it differs from the one that arrived: empty where it does not. */
+  /** Its differences from the text that arrived; empty if there are none. */
   readonly changes: () => readonly Change[];
 }
 
-/** What a text's serialiser did otherwise than the one of `text`. */
+/** The differences between a serialiser's text and `text`. */
 function differences(text: string, layout: Layout, spelling: Spelling, isSorted: boolean): Change[] {
   const free: Work = { left: Number.POSITIVE_INFINITY };
   const change = ([cause, how]: readonly [Cause, string, ...unknown[]]): Change => ({
@@ -188,8 +199,8 @@ function differences(text: string, layout: Layout, spelling: Spelling, isSorted:
 }
 
 /**
- * What usual serialisers make of a JSON text. It ends where the work is spent.
- * @param text valid JSON, without what stands around it.
+ * The texts that usual serialisers make of a JSON text. It ends if the work is spent.
+ * @param text valid JSON, without white space around it.
  */
 export function* serialisations(text: string, work: Work): Generator<Serialised> {
   for (const [space, characters, order] of SERIALISERS) {

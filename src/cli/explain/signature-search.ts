@@ -1,3 +1,5 @@
+// Searches the mistake that explains a signature: another key, form, base or URL. The search for causes calls it for
+// checks 7 and 10.
 import type { Target } from '../../auth/auth-contract.ts';
 import { readSignatureFields } from '../../auth/rfc9421/checks.ts';
 import { compareHost, receivedAuthority } from '../../auth/rfc9421/host.ts';
@@ -17,7 +19,7 @@ interface NamedKey {
   readonly key: VerifyKey;
 }
 
-/** One way in which the seller may have made the signature; an absent member is as the receiver has it. */
+/** One way in which the seller may have made the signature. An absent member is the receiver's own. */
 interface Trial {
   readonly base?: string;
   readonly signature?: Uint8Array;
@@ -25,10 +27,10 @@ interface Trial {
   readonly changes: readonly Change[];
 }
 
-/** A slip of the signer in the signature base, or a field of it that was changed on the way. */
+/** A mistake of the signer in the signature base, or a field of it that was changed in transit. */
 type BaseSlip = Change & { readonly edit: (base: string) => string };
 
-/** RFC 9421 §2.5. */
+/** Mistakes in the lines of the base (RFC 9421 §2.5). */
 const BASE_SLIPS: readonly BaseSlip[] = [
   {
     cause: 'base-trailing-newline',
@@ -50,7 +52,7 @@ const BASE_SLIPS: readonly BaseSlip[] = [
   },
 ];
 
-/** `Content-Type` as the seller may have had it, before a proxy or framework wrote its own. */
+/** The `Content-Type` that the seller may have had, before a proxy or framework wrote its own. */
 const TYPES = [
   'application/json',
   'application/json; charset=utf-8',
@@ -67,7 +69,10 @@ const typeSlips = (own: string | undefined): BaseSlip[] =>
     edit: (base) => base.replace(/^"content-type": .*$/m, `"content-type": ${type}`),
   }));
 
-/** URLs that are not canonical (verification.md §4.1 to §4.8): as typed, or with the port that the scheme implies. */
+/**
+ * Mistakes with URLs that are not canonical (verification.md §4.1 to §4.8): as typed, or with the port that the scheme
+ * implies.
+ */
 function urlSlips({ target: { targetUri, authority }, input }: Case): BaseSlip[] {
   const [, origin = '', typed = '', rest = ''] = /^([^/]*\/\/)([^/?#]*)([^#]*)/.exec(input.url) ?? [];
   const ported = authority + (targetUri.startsWith('https:') ? ':443' : ':80');
@@ -84,7 +89,7 @@ function urlSlips({ target: { targetUri, authority }, input }: Case): BaseSlip[]
   }));
 }
 
-/** What the receiver itself says of such a URL: verification.md §2.34. */
+/** The receiver's own report about such a URL (verification.md §2.34). */
 const FOUND_BY_RECEIVER =
   'Until a delivery of this sender has verified, the receiver reports this itself: 503 misconfigured, alarm public_url_mismatch.';
 const FOUND_HERE_ALONE = 'The receiver cannot find this by itself: it answers 401.';
@@ -111,13 +116,13 @@ function* urlTrials(made: Case, baseOf: (target: Target) => string | undefined):
   }
 }
 
-/** URLs for which a receiver tries a signature that fails for its own: canonical (verification.md §2.34). */
+/** The canonical URLs for which a receiver tries a signature that fails for its own (verification.md §2.34). */
 function receiverTries({ request, target }: Case): ReadonlySet<string> {
   const { delivery } = request;
-  // What takes http takes it for `publicUrl` and for every form of it.
+  // A receiver that accepts http accepts it for `publicUrl` and for every form of it.
   const allowLoopback = target.targetUri.startsWith('http:');
   const evidence = {
-    // Not parsed as the option is: a captured URL may be one that the option refuses.
+    // It is not parsed like the option, because a captured URL may be one that the option refuses.
     publicUrl: { kind: 'exact', target } as const,
     target,
     authority: receivedAuthority(delivery),
@@ -137,12 +142,15 @@ async function namedKeys({ context, request }: Case): Promise<NamedKey[]> {
   return keys;
 }
 
-/** The longest signature base that is tried, URL and covered fields in it: twice what Node takes for all fields. Characters. */
+/**
+ * The longest signature base that is tried, with its URL and covered fields: twice the length that Node accepts for all
+ * fields. Characters.
+ */
 const MOST_BASE = 32_768;
 
 /**
- * Tries the usual slips, one at a time, until one of them makes the signature verify.
- * @returns what it was: nothing where none does, undefined where the request is too large to try.
+ * Tries the usual mistakes, one at a time, until the signature verifies with one.
+ * @returns its findings: none if no mistake explains it, undefined if the request is too large to try.
  */
 async function searchSignature(made: Case, step: string): Promise<readonly Finding[] | undefined> {
   const { headers, method, url = '' } = made.request.delivery;
@@ -180,10 +188,10 @@ async function searchSignature(made: Case, step: string): Promise<readonly Findi
   return [];
 }
 
-/** Checks 7 and 10. */
+/** Checks 7 and 10: searches the mistake. */
 export const lookAtSignature: Look = async (made, step) => {
   const { request, target, context } = made;
-  // The keys were never tried: nothing that was signed otherwise is to be found.
+  // The keys were never tried, so no mistake can be found.
   if (step.code === 'keys_unavailable') return [];
   const host = compareHost(request.delivery, target, context.hostCheck);
   if (host.kind === 'contradiction')

@@ -1,7 +1,9 @@
+// Lists the URLs that a seller may have signed instead of the configured one: parts that proxies and frameworks change.
+// The search for the signature calls it.
 import { fieldValue, type HeaderFields } from '../../shared/delivery.ts';
 import type { Cause, Change } from './explain-case.ts';
 
-/** Scheme, authority, path and query (with its `?`) of an absolute URL. */
+/** The scheme, authority, path and query (with its `?`) of an absolute URL. */
 export interface UrlParts {
   readonly scheme: string;
   readonly authority: string;
@@ -9,14 +11,14 @@ export interface UrlParts {
   readonly query: string;
 }
 
-/** What the forms are made from. */
+/** The facts from which the forms are made. */
 export interface UrlEvidence {
-  /** As configured. */
+  /** The parts of the configured URL. */
   readonly parts: UrlParts;
   readonly headers: HeaderFields;
-  /** Request target as captured. */
+  /** The request target as captured. */
   readonly target: string;
-  /** Authority of the captured URL, where it had one. */
+  /** The authority of the captured URL, if it had one. */
   readonly captured: string | undefined;
 }
 
@@ -24,11 +26,11 @@ export interface UrlEvidence {
 export interface Choice {
   readonly text: string;
   readonly change?: Change;
-  /** As configured, or as the request shows it; otherwise it is a guess. */
+  /** True if it is configured, or the request shows it; otherwise it is a guess. */
   readonly isShown: boolean;
 }
 
-/** A text that a part of the URL may have had, in words where it comes from, and whether the request shows it. */
+/** A text that a part of the URL may have had, its origin in words, and `shown` if the request shows it. */
 type Candidate = readonly [
   cause: Cause,
   text: string | undefined,
@@ -38,7 +40,7 @@ type Candidate = readonly [
 
 const URL_PARTS = /^(https?):\/\/([^/?#]*)([^?#]*)(\?[^#]*)?/i;
 
-/** Takes the text apart, as `URL` would repair what went wrong. */
+/** Splits a URL as text, because `URL` would repair the very mistake. */
 export function partsOf(url: string): UrlParts | undefined {
   const match = URL_PARTS.exec(url);
   if (!match) return undefined;
@@ -48,7 +50,7 @@ export function partsOf(url: string): UrlParts | undefined {
 
 const hostOf = (authority: string): string => authority.replace(/:\d*$/, '');
 
-/** What a proxy passes on in a header. */
+/** The candidate that a proxy passes on in a header. */
 const passedOn = (cause: Cause, name: string, text: string | undefined): Candidate => [
   cause,
   text,
@@ -64,7 +66,7 @@ function forwardedHost(name: string, headers: HeaderFields): Candidate {
 
 const FORWARDED_HOST = ['x-forwarded-host', 'x-original-host', 'x-forwarded-server', 'forwarded'];
 
-/** Ports that proxies and development servers listen on. */
+/** Ports on which proxies and development servers listen. */
 const COMMON_PORTS = ['', ':443', ':80', ':8443', ':8080', ':8000', ':5000', ':3000'];
 
 function authorities({ parts: { authority: own }, headers, captured }: UrlEvidence): Candidate[] {
@@ -79,7 +81,7 @@ function authorities({ parts: { authority: own }, headers, captured }: UrlEviden
   ];
 }
 
-/** Headers in which proxies and platforms pass on the path as it was before they changed it. */
+/** Headers in which proxies and platforms pass on the path from before they changed it. */
 const ORIGINAL_PATH = [
   'x-original-url',
   'x-original-uri',
@@ -88,16 +90,19 @@ const ORIGINAL_PATH = [
   'x-envoy-original-path',
 ];
 
-/** Prefixes that routers, gateways and stages usually cut off. */
+/** Prefixes that routers, gateways and stages usually remove. */
 const COMMON_PREFIXES =
   '/api /v1 /api/v1 /webhooks /webhook /hooks /app /prod /production /stage /staging /dev /default /latest /public /proto'.split(
     ' ',
   );
 
-/** Lines of `X-Forwarded-Prefix` that are tried: each proxy adds one, and each makes the combinations more. */
+/**
+ * The largest number of lines of `X-Forwarded-Prefix` that are tried. Each proxy adds one, and each multiplies the
+ * combinations.
+ */
 const MOST_PREFIXES = 4;
 
-/** Segments that are cut off a path. */
+/** The largest number of segments that are cut off a path. */
 const MOST_CUTS = 32;
 
 const pathOf = (target: string): string => target.replace(/^https?:\/\/[^/?#]*/i, '').replace(/[?#].*$/s, '');
@@ -137,7 +142,7 @@ function decoded(text: string): string {
   }
 }
 
-/** Percent-encoding as libraries and proxies change it. */
+/** Changes of percent-encoding by libraries and proxies. */
 const SPELLINGS: readonly Spelling[] = [
   (text) => text.replaceAll('+', '%20'),
   (text) => text.replaceAll('%20', '+'),
@@ -146,7 +151,7 @@ const SPELLINGS: readonly Spelling[] = [
   (text) => text.replace(/%(?:2[124789ACF]|3[AB]|40|7E)/gi, decoded),
 ];
 
-/** What else happens to a query: it is taken apart and written again, or sorted. */
+/** Further changes of a query: it is parsed and written again, or sorted. */
 const QUERY_SPELLINGS: readonly Spelling[] = [
   ...SPELLINGS,
   (query) => new URLSearchParams(query).toString(),
@@ -196,13 +201,16 @@ function sentence(
   return `The seller signed ${noun} ${text}${origin}; the configured URL has ${own}.`;
 }
 
-/** Whether a part can have this text. */
+/** True if a part can have this text. */
 function isPossible(part: keyof UrlParts, text: string | undefined): text is string {
   if (part === 'path') return text?.startsWith('/') === true;
   return text !== undefined && (part === 'query' || text !== '');
 }
 
-/** A part of the URL as configured, then as the seller may have signed it. Of two that give one text the first counts. */
+/**
+ * The forms of a part of the URL: as configured, then as the seller may have signed it. If two give one text, the first
+ * counts.
+ */
 export function urlForms(part: keyof UrlParts, evidence: UrlEvidence): readonly Choice[] {
   const own = evidence.parts[part];
   const choices = new Map<string, Choice>([[own, { text: own, isShown: true }]]);
@@ -216,14 +224,17 @@ export function urlForms(part: keyof UrlParts, evidence: UrlEvidence): readonly 
   return [...choices.values()];
 }
 
-/** One choice of each part, in every combination. */
+/** All combinations with one choice for each part. */
 const combined = (parts: readonly (readonly Choice[])[]): readonly (readonly Choice[])[] =>
   parts.reduce<readonly (readonly Choice[])[]>(
     (heads, choices) => heads.flatMap((head) => choices.map((choice) => [...head, choice])),
     [[]],
   );
 
-/** Scheme, authority, path and query: one of them changed, then all as a proxy may change them at once and the request shows it. */
+/**
+ * The choices of scheme, authority, path and query. First one of them changes. Then all change that a proxy may change
+ * at once, if the request shows it.
+ */
 export function urlChoices(evidence: UrlEvidence): readonly (readonly Choice[])[] {
   const parts = (['scheme', 'authority', 'path', 'query'] as const).map((part) => urlForms(part, evidence));
   const single = parts.flatMap((choices, at) =>

@@ -1,3 +1,4 @@
+// The verbs `proto-webhooks inbox …`: list, show, redrive and discard the events of a store.
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { printableText } from '../../codec/printable.ts';
 import { loadHashes } from '../../crypto/native-hashes.ts';
@@ -40,7 +41,7 @@ type RecordFlags = StoreFlags & { readonly json?: boolean };
 
 const DAY_MS = 86_400_000;
 
-/** With the ids that alarms and log lines have. */
+/** The record with the ids that alarms and log lines have. */
 async function withIds(record: InboxRecord): Promise<SeenEvent> {
   const [hashes, { readBody }] = await Promise.all([loadHashes(), import('../../events/reading.ts')]);
   return seenEvent(record, { hashes, readBody, protocols: protocolsFor() });
@@ -62,13 +63,13 @@ async function withStore(
 
 const at = (ms: number): string => new Date(ms).toISOString();
 
-/** Without the body; instants in ISO 8601. */
+/** The record without its body, and with instants in ISO 8601. */
 function plain({ body: _body, ...record }: SeenEvent): object {
   const { insertedAt, notBefore, leaseUntil } = record;
   return { ...record, insertedAt: at(insertedAt), notBefore: at(notBefore), leaseUntil: at(leaseUntil) };
 }
 
-/** `lastError` is what a handler threw; the rest is a sender's. */
+/** The record for a terminal: `lastError` is a handler's text, and the rest is a sender's. */
 const withoutControls = ({ body: _body, ...record }: SeenEvent): SeenEvent => inLines(record);
 
 function recordLine(record: SeenEvent, paint: Paint): string {
@@ -109,7 +110,7 @@ async function show(sender: string, key: string, inbox: StoreInbox): Promise<Rep
   if (!found) return absent(sender, key);
   const record = await withIds(found);
   const body = record.body && new TextDecoder().decode(record.body);
-  // Whole, and set off: none of its lines is one of ours.
+  // The body is printed whole and indented, so that none of its lines looks like ours.
   const shown = body?.split(/\r?\n/).map((line) => `  ${printableText(line, Infinity)}`);
   const facts = Object.entries(plain(record)).map(
     ([name, value]) => `${name.padEnd(12)} ${inLine(String(value))}`,
@@ -121,7 +122,7 @@ async function show(sender: string, key: string, inbox: StoreInbox): Promise<Rep
   };
 }
 
-/** What each result means, and what has to happen now. */
+/** The meaning of each result, and the next step. */
 const TOLD: Readonly<Record<string, string>> = {
   queued:
     "Queued, with all of its attempts: a worker (mode 'inbox') runs it. If all receivers run in mode 'inline', call receiver.inbox.redrive(sender, key) in one of them.",
@@ -140,7 +141,10 @@ const redrive = async (sender: string, key: string, inbox: StoreInbox): Promise<
 const discard = async (sender: string, key: string, inbox: StoreInbox): Promise<Report> =>
   changed(await inbox.discard(sender, key, DAY_MS), 'It runs, or is done: there is nothing to discard.');
 
-/** More than an outage leaves behind; a count goes through them page by page, and has to end. */
+/**
+ * The largest number of events that are counted. It exceeds what an outage leaves behind, and ends a count that goes
+ * page by page.
+ */
 const COUNTED_MOST = 1_000_000;
 
 function statsReport({ queued, leased, dead, senders, isComplete }: InboxStats): Report {
@@ -178,7 +182,7 @@ function manyReport(state: string, done: string, counted: ManyResult<string>, re
   };
 }
 
-/** Queued events wait for a worker, and receivers that run handlers before the reply have none. */
+/** The note on queued events: they wait for a worker, and receivers that run handlers before the reply have none. */
 const notes = (results: object): readonly string[] =>
   'queued' in results
     ? [
@@ -191,7 +195,7 @@ interface ManyVerb {
   readonly act: (record: InboxRecord, inbox: StoreInbox, state: 'dead' | 'queued') => Promise<string>;
 }
 
-/** Counts first; with `--yes` it changes them, too. */
+/** Counts the events first; with `--yes` it changes them, too. */
 async function many(flags: ManyFlags, { done, act }: ManyVerb, inbox: StoreInbox): Promise<Report> {
   const { state = 'dead', sender, before, error = '' } = flags;
   const filter = {
@@ -223,7 +227,7 @@ function addRecordVerb(parent: Command, run: RunVerb, name: string, summary: str
   );
 }
 
-/** For commander: a variable of the shell that is empty must not take every event. */
+/** Refuses an empty text for commander: an empty variable of the shell must not select every event. */
 function filled(text: string): string {
   if (text === '') throw new InvalidArgumentError('Expected a text that is not empty.');
   return text;
@@ -243,7 +247,7 @@ function addManyVerb(parent: Command, run: RunVerb, name: string, summary: strin
   );
 }
 
-/** `inbox list|show|stats|redrive|discard|redrive-many|discard-many`. */
+/** Declares `inbox list|show|stats|redrive|discard|redrive-many|discard-many`. */
 export function addInbox(parent: Command, run: RunVerb): void {
   const verb = addVerb(parent, 'list', 'events by state, oldest first', [
     'inbox list --sqlite webhooks.db',

@@ -1,3 +1,5 @@
+// Opens the store of a receiver by the flags of a verb, and refuses a file or URL that is none. The verbs `inbox`,
+// `tasks`, `owed` and `state` call it.
 import type { Command } from 'commander';
 import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
@@ -10,14 +12,20 @@ import { redisStore } from '../../stores/redis.ts';
 import { type CliContext, UsageError } from '../shell.ts';
 import { messageOf } from '../../shared/errors.ts';
 
-/** Two, for a name alone may be another's. Both are made in one transaction (`stores/sqlite/schema`); `record` by version 1. */
+/**
+ * The query for two tables, because one name alone may be another application's. Both are made in one transaction
+ * (`stores/sqlite/schema`); `record` by version 1.
+ */
 const TABLES = `SELECT name FROM sqlite_master WHERE type = 'table'
   AND name IN ('webhook_schema', 'webhook_row', 'webhook_record')`;
 
-/** For another connection that recovers or checkpoints the file just now, ms. */
+/** The wait for another connection that is recovering or checkpointing the file. Ms. */
 const BUSY_MS = 2000;
 
-/** @param open makes a connection that can only read: what is looked into may be another application's database. */
+/**
+ * Counts the tables of a store.
+ * @param open makes a read-only connection, because the file may be another application's database.
+ */
 function tablesOf(open: () => DatabaseSync): number {
   const db = open();
   try {
@@ -29,8 +37,8 @@ function tablesOf(open: () => DatabaseSync): number {
 }
 
 /**
- * Refuses a file that no receiver has stored in: a store that is opened makes its tables and sets WAL, and in another
- * application's database nobody asked for that.
+ * Refuses a file in which no receiver has stored. Opening a store makes its tables and sets WAL, which nobody wants in
+ * another application's database.
  * @throws UsageError
  */
 function requireTables(given: string, open: () => DatabaseSync): void {
@@ -48,7 +56,7 @@ function requireTables(given: string, open: () => DatabaseSync): void {
   }
 }
 
-/** Which store; exactly one. `true`: the URL is in the environment. */
+/** The flags for the store, of which one is given. `true`: the URL is in the environment. */
 export interface StoreFlags {
   readonly sqlite?: string;
   readonly postgres?: string | true;
@@ -58,7 +66,7 @@ export interface StoreFlags {
   readonly prefix?: string;
 }
 
-/** A store that is open, and how to be done with it. */
+/** An open store, and the function that closes it. */
 interface OpenStore {
   readonly inbox: StoreInbox;
   readonly registrations: StoreRegistrations;
@@ -70,7 +78,7 @@ interface Made {
   readonly end: () => unknown;
 }
 
-/** How the URL of each server begins; the first is what messages give as the example. */
+/** The beginnings of each server's URL. The first is the example in messages. */
 const SCHEMES = {
   postgres: ['postgres:', 'postgresql:'],
   mysql: ['mysql:'],
@@ -79,10 +87,10 @@ const SCHEMES = {
 
 type Server = keyof Clients;
 
-/** Drivers take the path of a socket too. */
+/** The path of a socket, which drivers accept too. */
 const SOCKET = /^\/[^/@]/;
 
-/** The URL may have a password in it: no message repeats any part of it. @throws UsageError */
+/** The URL of a server. It may have a password, so no message repeats any part of it. @throws UsageError */
 function urlOf(server: Server, given: string | true, variable: string, context: CliContext): string {
   const url = given === true ? (context.env[variable] ?? '') : given;
   if (url === '') {
@@ -101,13 +109,13 @@ const unreadable = (server: Server, cause?: unknown): UsageError =>
     { cause },
   );
 
-/** The pool ends only when its connections do: a server that says nothing must not keep the command. Ms. */
+/** The limits of a pool, which only ends when its connections do: a silent server must not keep the command. Ms. */
 const POOL = { connections: 2, connectMs: 5000, queryMs: 5000 };
 
-/** @throws UsageError */
+/** Makes the client of a server. @throws UsageError */
 async function clientOf<K extends Server>(server: K, url: string, context: CliContext): Promise<Clients[K]> {
   const made = await createClient(server, { ...POOL, folders: [context.cwd], url });
-  // What a driver throws where it reads the URL may repeat it.
+  // The error of a driver that reads the URL may repeat it.
   if ('unreadable' in made) throw unreadable(server, made.unreadable);
   if (!('missing' in made)) return made;
   throw new UsageError(
@@ -117,13 +125,13 @@ async function clientOf<K extends Server>(server: K, url: string, context: CliCo
 
 async function sqlite(given: string, context: CliContext): Promise<Made> {
   const file = resolve(context.cwd, given);
-  // A store would make one.
+  // Opening a store would make the file.
   if (!existsSync(file)) {
     throw new UsageError(
       `${given}: there is no such file. Expected the database that the receiver's sqliteStore has.`,
     );
   }
-  // Loaded for this verb alone: some Nodes warn that it is experimental.
+  // These are loaded for this verb alone, because some Nodes warn that node:sqlite is experimental.
   const [{ DatabaseSync }, { sqliteStore }] = await Promise.all([
     import('node:sqlite'),
     import('../../stores/sqlite.ts'),
@@ -175,7 +183,7 @@ async function make(flags: StoreFlags, context: CliContext): Promise<Made> {
   return redis({ ...flags, redis: server ?? true }, context);
 }
 
-/** Which store a verb looks into. */
+/** Adds the flags of `StoreFlags`. */
 export function addStoreFlags(verb: Command): Command {
   return verb
     .option('--sqlite <file>', 'database file of sqliteStore')
@@ -186,7 +194,7 @@ export function addStoreFlags(verb: Command): Command {
     .option('--prefix <text>', 'its prefix (default: webhook:)');
 }
 
-/** Opens the store as its receiver would. @throws UsageError, ConfigError, Fault: each with what was expected. */
+/** Opens the store as its receiver would. @throws UsageError, ConfigError, Fault: each says what was expected. */
 export async function openStore(flags: StoreFlags, context: CliContext): Promise<OpenStore> {
   const { store, end } = await make(flags, context);
   const close = async (): Promise<void> => {

@@ -1,3 +1,5 @@
+// Walks from an agent URL to its keys by the receiver's own readers and rules, and notes each fault.
+// `proto-webhooks keys check` and `explain` call it.
 import { unfitReason } from '../../auth/rfc9421/key-policy.ts';
 import { revokedSince } from '../../auth/rfc9421/revoked-at.ts';
 import { senderSource } from '../../config/sender-source.ts';
@@ -14,17 +16,19 @@ import { countedKeys, publisherSets } from './pinned.ts';
 import { movingNotes, recorded } from './moving.ts';
 import { checkRevocations, type RevocationState } from './revocations.ts';
 
-/** A key by which the seller's deliveries are verified, and what speaks against it. */
+/** A key by which the seller's deliveries are verified, and the reasons against it. */
 export interface ChainKey {
   readonly kid: string;
   readonly source: 'JWKS' | 'adagents.json';
-  /** Editions whose receivers take it (check 8); empty: no receiver does, and `invalidReason` says why. */
+  /**
+   * The editions whose receivers accept it (check 8). If it is empty, no receiver does, and `invalidReason` says why.
+   */
   readonly editions: readonly EditionName[];
-  /** A receiver with the edition that was given, or with none, takes it. */
+  /** True if a receiver with the given edition, or with none, accepts it. */
   readonly accepted: boolean;
   readonly invalidReason?: string;
   readonly revoked: boolean;
-  /** `revoked_at`, as published: nothing that is signed from then on is taken. */
+  /** `revoked_at`, as published: no signature from then on is accepted. */
   readonly revokedAt?: string;
 }
 
@@ -34,13 +38,13 @@ export interface Chain {
   readonly links: readonly Link[];
   readonly keys: readonly ChainKey[];
   readonly revocation: RevocationState;
-  /** In words, each with what it means for deliveries. Empty: all is well. */
+  /** The faults in words, each with its effect on deliveries; empty if there are none. */
   readonly faults: readonly string[];
-  /** What is wrong, and does not keep deliveries from being accepted. */
+  /** Faults that do not keep deliveries from being accepted. */
   readonly notes: readonly string[];
-  /** By which the keys are judged; undefined: none, which narrows nothing. */
+  /** The edition by which the keys are judged; undefined: none, so nothing is narrowed. */
   readonly edition: EditionName | undefined;
-  /** A copy of its keys could be had. */
+  /** True if a copy of its keys was fetched. */
   readonly isReachable: boolean;
   /** The keys themselves, for `explain`. */
   readonly jwks: readonly Jwk[];
@@ -49,17 +53,17 @@ export interface Chain {
 interface ChainOptions {
   readonly sender: Sender;
   readonly protocol: string | undefined;
-  /** What the receiver has for this seller. */
+  /** The receiver's edition for this seller. */
   readonly edition?: EditionName | undefined;
   readonly allowLoopback: boolean;
   readonly fetch: KeyFetch;
   /** Unix ms. */
   readonly now: () => number;
-  /** Asks once more where the documents lead. */
+  /** Asks a second time for the places to which the documents lead. */
   readonly looksTwice?: boolean;
 }
 
-/** Two clocks that are right, and the way, differ by less. */
+/** The largest difference of two clocks that are right, transit included. */
 const CLOCK_SLACK_MS = 60_000;
 
 async function judgeKey(
@@ -91,20 +95,20 @@ async function judgeKey(
   };
 }
 
-/** Whether the receiver takes deliveries by the key. */
+/** True if the receiver accepts deliveries by the key. */
 export function isFit({ accepted, revoked }: ChainKey): boolean {
   return accepted && !revoked;
 }
 
 interface Published {
   readonly set?: KeySet;
-  /** The brand.json that lists the agent, where one was found. */
+  /** The brand.json that lists the agent, if one was found. */
   readonly listing: string | undefined;
-  /** Why there is no JWKS. */
+  /** The reason why there is no JWKS. */
   readonly trouble?: string;
 }
 
-/** Steps 1 to 4 (verification.md §5.1 to §5.4). */
+/** Does steps 1 to 4 (verification.md §5.1 to §5.4). */
 async function published(
   documents: Documents,
   sender: SenderEntry,
@@ -122,7 +126,7 @@ async function published(
   return { listing, trouble: `JWKS at ${location.jwksUri}: ${answer.reason}` };
 }
 
-/** Why there is no JWKS, where there is none. */
+/** Notes the reason why there is no JWKS, if there is none. */
 function noteTrouble(
   trouble: string | undefined,
   isPinned: boolean,
@@ -133,7 +137,7 @@ function noteTrouble(
   else faults.push(`${trouble}. Deliveries are answered 503 keys_unavailable.`);
 }
 
-/** What speaks against all keys together. */
+/** The fault of all keys together; undefined if one of them can be used. */
 function keyFault(keys: readonly ChainKey[], edition: EditionName | undefined): string | undefined {
   if (keys.some(isFit)) return undefined;
   const others = EDITION_NAMES.filter((name) =>
@@ -145,13 +149,16 @@ function keyFault(keys: readonly ChainKey[], edition: EditionName | undefined): 
     : `No key can sign webhooks ${here}: deliveries are answered 401. One can in edition ${others.join(', ')}; if that is the seller's, set edition for this sender.`;
 }
 
-/** Of documents that can be used but for a part. */
+/** The notes about documents that can be used except for a part. */
 function oddNotes(links: readonly Link[]): string[] {
   const odd = links.filter(({ state, fault }) => state === 'good' && fault !== undefined);
   return odd.map(({ document, url, fault }) => `${document} at ${url}: ${fault}.`);
 }
 
-/** Of a server whose time is another: a receiver with this machine's clock might refuse what is signed by that one. */
+/**
+ * The notes about a server whose time differs. A receiver with this machine's clock might refuse signatures of that
+ * time.
+ */
 function clockNotes(links: readonly Link[]): string[] {
   const off = links.find(({ clockAheadMs = 0 }) => Math.abs(clockAheadMs) > CLOCK_SLACK_MS);
   if (!off) return [];
@@ -163,7 +170,7 @@ function clockNotes(links: readonly Link[]): string[] {
 }
 
 /**
- * Walks brand.json → `agents[]` → JWKS → pins → revocation list, with the receiver's own readers and rules.
+ * Walks brand.json → `agents[]` → JWKS → pins → revocation list, by the receiver's own readers and rules.
  * @throws ConfigError for an unusable agent URL or protocol.
  */
 export async function walkChain(options: ChainOptions): Promise<Chain> {

@@ -1,3 +1,5 @@
+// Fetches documents of a seller under the receiver's own rules, and lists what was found. The walk to the keys and the
+// check of revocation lists use it.
 import type { KeyFetch } from '../../keys/key-resolver.ts';
 import { type CopyResult, type DocumentKind, failedFetch } from '../../keys/document.ts';
 import { ageSeconds, lifetimeMs } from '../../keys/lifetimes.ts';
@@ -5,27 +7,27 @@ import { fetchDocument } from '../../keys/safe-fetch.ts';
 
 /** One document of a seller's chain, as it was found. */
 export interface Link {
-  /** e.g. `brand.json`, `JWKS`. */
+  /** The name, e.g. `brand.json`, `JWKS`. */
   readonly document: string;
   readonly url: string;
   /** `absent`: not published, which is allowed. */
   readonly state: 'good' | 'absent' | 'faulty' | 'unreachable';
-  /** What is wrong with it. */
+  /** The fault of the document. */
   readonly fault?: string;
   readonly bytes?: number;
-  /** Where redirects led. */
+  /** The URL to which redirects led. */
   readonly redirectedTo?: string;
-  /** For how long caches on the way had held it, if they say so. Ms. */
+  /** The time for which caches in between have held it, if they tell. Ms. */
   readonly ageMs?: number;
   readonly lastModified?: string;
   /** The lead of the server's clock over this machine's, if its answer has a `Date`. Ms, in whole seconds. */
   readonly clockAheadMs?: number;
   readonly cacheControl?: string;
-  /** For how long a receiver uses it without asking again. Ms. */
+  /** The time for which a receiver uses it without asking again. Ms. */
   readonly freshMs?: number;
 }
 
-/** Fetches documents under the receiver's own rules, and keeps a list of what was found. */
+/** Fetches documents under the receiver's own rules, and lists what was found. */
 export interface Documents {
   readonly links: Link[];
   load<T>(kind: DocumentKind<T>, url: string): Promise<CopyResult<T>>;
@@ -38,13 +40,13 @@ export interface DocumentsOptions {
   readonly now: () => number;
 }
 
-/** Ms for one document, as the receiver has it. */
+/** The time limit for one document, the receiver's own. Ms. */
 const DEADLINE_MS = 10_000;
 
-/** What the answer's headers say of caches, and of the time. */
+/** The facts in the answer's headers about caches and the time. */
 function headerFacts(headers: Headers, now: number): Partial<Link> {
   const date = Date.parse(headers.get('date') ?? '');
-  // What a cache has held was dated when it came there.
+  // An answer from a cache has the date at which it came there.
   const clockAheadMs = (Math.round((date - now) / 1000) + ageSeconds(headers)) * 1000;
   const lastModified = headers.get('last-modified');
   const cacheControl = headers.get('cache-control');
@@ -95,7 +97,7 @@ export function createDocuments({ fetch: fetchUrl, allowLoopback, now }: Documen
         return parsed;
       }
       order += 1;
-      // As `document-fetch` has it: a document that names its next issue is used until then.
+      // As in `document-fetch`: a document that names the time of its next issue is used until then.
       const until = kind.dueAt?.(parsed.value, began) ?? began + lifetimeMs(fetched.headers, kind.life);
       const freshMs = until - began;
       const fault = 'warning' in parsed ? parsed.warning : undefined;

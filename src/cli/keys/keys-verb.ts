@@ -1,3 +1,4 @@
+// The verbs `proto-webhooks keys check` and `keys generate`.
 import { type Command, Option } from 'commander';
 import { writeFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
@@ -30,7 +31,10 @@ const kidsOf = ({ jwks }: Chain): ReadonlySet<string> => new Set(jwks.map((jwk) 
 
 const jwkOf = ({ jwks }: Chain, kid: string): Jwk => jwks.find((jwk) => jwk['kid'] === kid) ?? {};
 
-/** Why two sellers cannot share a URL yet, in words: of one that never could be asked nobody knows whose a key is. */
+/**
+ * The reasons why two sellers cannot share a URL yet. If the keys of one were never fetched, it is unknown whose a key
+ * is.
+ */
 export function blockingFaults(chain: Chain, other: Chain): string[] {
   const blocks = (silent: Chain, stopped: Chain): string =>
     `The keys of ${silent.agentUrl} cannot be fetched. Until they can, deliveries of ${stopped.agentUrl} at the same URL by keys that never verified are answered 503.`;
@@ -40,7 +44,7 @@ export function blockingFaults(chain: Chain, other: Chain): string[] {
   ];
 }
 
-/** Key ids that two sellers publish, in words: at one URL of a receiver only one of them can have it. */
+/** The key ids that two sellers publish. At one URL of a receiver only one of them can have each. */
 export function sharedNotes(chain: Chain, other: Chain): string[] {
   const own = kidsOf(chain);
   const shared = [...kidsOf(other)].filter((kid) => own.has(kid));
@@ -55,7 +59,7 @@ export function sharedNotes(chain: Chain, other: Chain): string[] {
   ];
 }
 
-/** Options that name a seller's documents, shared by `keys check` and `explain`. */
+/** The flags for a seller's documents, shared by `keys check` and `explain`. */
 export interface ChainFlags {
   readonly brandJson?: string;
   readonly publisher?: readonly string[];
@@ -66,7 +70,7 @@ export interface ChainFlags {
   readonly dns?: NameLookUp;
 }
 
-/** As the command line names what a receiver's options are called. */
+/** The names of flags for the options that a receiver's errors name. */
 const FLAG_NAMES: readonly (readonly [option: RegExp, flag: string])[] = [
   [/^senders\[0\]\.agentUrl\b/, 'agent URL'],
   [/^senders\[0\]\.brandJsonUrl\b/, '--brand-json'],
@@ -110,7 +114,7 @@ async function walked(
   });
 }
 
-/** Walks the chain of an agent. @throws UsageError where its first document, which is needed, cannot be reached at all. */
+/** Walks the chain of an agent. @throws UsageError if its first document, which is needed, cannot be reached at all. */
 export async function chainOf(
   agentUrl: string,
   flags: ChainFlags,
@@ -188,7 +192,7 @@ interface CheckFlags extends ChainFlags {
   readonly json?: boolean;
 }
 
-/** What the chain shares with those of other sellers, by their own documents, and what keeps them from one URL. */
+/** Compares the chain with those of other sellers: shared key ids, and reasons against one URL for both. */
 async function besides(
   chain: Chain,
   flags: CheckFlags,
@@ -220,7 +224,7 @@ async function check(agentUrl: string, flags: CheckFlags, context: CliContext): 
   };
 }
 
-/** `keys check AGENT_URL`. */
+/** Declares `keys check AGENT_URL`. */
 export function addKeysCheck(parent: Command, run: RunVerb): void {
   addChainFlags(
     addVerb(
@@ -261,15 +265,18 @@ export function addChainFlags(verb: Command): Command {
     );
 }
 
-/** A key of the set that probing needs. */
+/** A key of the set for probes. */
 export interface ProbeKey {
   readonly kid: string;
   readonly alg: SignatureAlgorithm;
-  /** Value of `<protocol>_use`. */
+  /** The value of `<protocol>_use`. */
   readonly purpose: string;
 }
 
-/** Both algorithms, a key for requests (refused in edition 3.0), one for nothing here, and one to be revoked. */
+/**
+ * The keys of a probe: one for each algorithm, one for requests (refused in edition 3.0), one for another purpose, and
+ * one to be revoked.
+ */
 export const PROBE_KEYS: readonly ProbeKey[] = [
   { kid: 'probe-ed25519', alg: 'ed25519', purpose: 'webhook-signing' },
   { kid: 'probe-p256', alg: 'ecdsa-p256-sha256', purpose: 'webhook-signing' },
@@ -302,7 +309,7 @@ async function pairs(flags: GenerateFlags): Promise<KeyPair[]> {
 
 const asText = (keys: readonly Jwk[]): string => JSON.stringify({ keys }, undefined, 2);
 
-/** For the owner's eyes only, and never over a key that is in use. */
+/** Writes private keys, readable by their owner alone, and never over a file that exists. */
 async function writePrivate(file: string, keys: readonly Jwk[], context: CliContext): Promise<void> {
   try {
     await writeFile(resolve(context.cwd, file), `${asText(keys)}\n`, { mode: 0o600, flag: 'wx' });
@@ -324,7 +331,7 @@ async function generate(flags: GenerateFlags, context: CliContext): Promise<Repo
   return { ok: true, json: { keys: open }, text: () => asText(open) };
 }
 
-/** `keys generate`. */
+/** Declares `keys generate`. */
 export function addKeysGenerate(parent: Command, run: RunVerb): void {
   addVerb(parent, 'generate', 'make a signing key, or the keys for `vectors probe`', [
     'keys generate --out seller.private.json > jwks.json',

@@ -1,3 +1,5 @@
+// Notes if the documents of a sender lead to a different place at a second look. The walk to the keys calls it for
+// `proto-webhooks keys check`.
 import { MAX_URL_BYTES, printableName } from '../../codec/printable.ts';
 import { createLocate } from '../../keys/agent-location.ts';
 import type { CopyResult, DocumentKind } from '../../keys/document.ts';
@@ -8,13 +10,13 @@ import type { Documents, DocumentsOptions } from './documents.ts';
 
 type Load = Documents['load'];
 
-/** The documents that a walk has read, to be read once more without asking. */
+/** Documents that a walk has read, and can read again without a request. */
 interface Recorded extends Documents {
-  /** Gives what the first look gave, and asks nobody. */
+  /** Returns the answer of the first look, without a request. */
   readonly again: Load;
 }
 
-/** Documents of which each answer is kept. */
+/** Documents whose answers are kept. */
 export function recorded(documents: Documents): Recorded {
   const known = new Map<string, CopyResult<unknown>>();
   return {
@@ -29,7 +31,7 @@ export function recorded(documents: Documents): Recorded {
   };
 }
 
-/** Reads the places that the documents of a sender lead to, by what leads there. */
+/** The places to which the documents of a sender lead, by the document that leads there. */
 async function placesOf(
   load: Load,
   sender: SenderEntry,
@@ -53,8 +55,8 @@ async function placesOf(
 }
 
 /**
- * Asks once more where the documents lead, and says where that is another place than a moment ago.
- * @param documents asks.
+ * Asks a second time for the places to which the documents lead, and notes one that differs.
+ * @param documents fetches them.
  */
 export async function movingNotes(
   { again }: Recorded,

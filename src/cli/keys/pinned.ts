@@ -1,3 +1,5 @@
+// Reads the keys that publishers pin for an agent, and the keys that count if they do (verification.md §5.5). The walk
+// to the keys calls it.
 import { revokedSince, sameMaterial } from '../../auth/rfc9421/revoked-at.ts';
 import { canonicalJson } from '../../codec/canonical-json.ts';
 import { quoted } from '../../codec/printable.ts';
@@ -32,13 +34,13 @@ export async function publisherSets(
     if (unlisted !== undefined)
       faults.push(`adagents.json at ${url}: ${unlisted}. Deliveries are answered 503.`);
     if (typeof set === 'string') faults.push(`adagents.json at ${url}: what it pins cannot be used: ${set}.`);
-    // Keys that differ under one kid pin too, though none of them is used.
+    // Keys that differ under one kid are a pin too, although none of them is used.
     if (typeof set === 'object') sets.push(set);
   }
   return sets;
 }
 
-/** The keys that count, and what is odd about them. */
+/** The keys that count, and notes about them. */
 export interface CountedKeys {
   readonly jwks: readonly Jwk[];
   readonly source: 'JWKS' | 'adagents.json';
@@ -48,12 +50,12 @@ export interface CountedKeys {
 interface Counting {
   readonly sender: SenderEntry;
   readonly protocols: Protocols;
-  /** The JWKS; undefined where it cannot be had. */
+  /** The JWKS; undefined if it cannot be fetched. */
   readonly published: KeySet | undefined;
   readonly sets: readonly KeySet[];
 }
 
-/** Tells the keys that a receiver goes by, where publishers pin or not (verification.md §5.5). */
+/** The keys that a receiver uses, with or without pins (verification.md §5.5). */
 export function countedKeys(counting: Counting): CountedKeys {
   const { sender, published, sets } = counting;
   if (sets.length === 0) return { jwks: [...(published?.jwks.values() ?? [])], source: 'JWKS', notes: [] };
@@ -86,7 +88,7 @@ function revokedFirst(jwk: Jwk, others: readonly Jwk[]): Jwk {
   return first === jwk ? jwk : { ...jwk, revoked_at: first['revoked_at'] };
 }
 
-/** Each key that a publisher pins, once: several may pin one, and several keys under one kid. */
+/** The keys that publishers pin, each once. Several publishers may pin one key, and several keys may have one kid. */
 function pinnedOnce(sets: readonly KeySet[]): readonly Jwk[] {
   const all = sets.flatMap(({ jwks }) => [...jwks.values()]);
   const judged = all.map((jwk) => {

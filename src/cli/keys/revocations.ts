@@ -1,3 +1,4 @@
+// Finds the operator's revocation lists where a receiver would, and judges them. The walk to the keys calls it.
 import type { Jwk } from '../../crypto/engine.ts';
 import type { Copy } from '../../keys/document.ts';
 import {
@@ -11,12 +12,14 @@ import type { Protocols } from '../../shared/wire-names.ts';
 import type { SenderEntry } from '../../config/sender-entry.ts';
 import { createDocuments, type Documents, type DocumentsOptions, type Link } from './documents.ts';
 
-/** What is known of revoked keys. */
+/** The state of an operator's revocation lists. */
 export interface RevocationState {
   /** `none`: no list is published, and none is required. */
   readonly state: 'fresh' | 'stale' | 'none' | 'unknown';
   readonly kids: readonly string[];
-  /** `unknown`: configuration names a list, or something that sets up to be one is served. Deliveries get 503. */
+  /**
+   * For `unknown`: the configuration names a list, or a list or its beginning is served. Deliveries are answered 503.
+   */
   readonly required?: boolean;
   readonly signed?: boolean;
   /** ISO 8601. */
@@ -29,15 +32,15 @@ export interface RevocationCheck {
   readonly protocols: Protocols;
   readonly documents: Documents;
   readonly sender: SenderEntry;
-  /** The brand.json beside which the list lies. */
+  /** The brand.json next to which the list lies. */
   readonly listing: string | undefined;
   /** The operator's keys. */
   readonly jwks: readonly Jwk[];
-  /** Publishers pin the keys, so that deliveries are verified without the operator's documents. */
+  /** True if publishers pin the keys, so that deliveries are verified without the operator's documents. */
   readonly pinned: boolean;
 }
 
-/** Where findings go. */
+/** The lists to which findings are added. */
 interface Findings {
   readonly faults: string[];
   readonly notes: string[];
@@ -61,10 +64,10 @@ async function listSignatureReason(
     : "signed by a key that is not in the operator's JWKS";
 }
 
-/** From the one that decides a delivery. */
+/** The states in order: the first one decides a delivery. */
 const STATES: readonly RevocationState['state'][] = ['unknown', 'stale', 'fresh', 'none'];
 
-/** Looks for the operator's lists where a receiver would, and judges them. Adds to the findings. */
+/** Looks for the operator's lists where a receiver would, and judges them. It adds to the findings. */
 export async function checkRevocations(check: RevocationCheck, findings: Findings): Promise<RevocationState> {
   const { protocols, sender, listing } = check;
   const named = sender.revocation?.url;
@@ -91,7 +94,7 @@ async function listAt(
   const empty = answer.ok && answer.copy.value.list === undefined;
   documents.links.push(...own.links.map((link) => (empty ? asAbsent(link) : link)));
   if (!answer.ok) {
-    // One that nobody names is required only from when it was first served.
+    // A list that is not configured is required only once it was served.
     const optional = check.pinned && named === undefined;
     if (optional) notes.push(`revocation list at ${url}: ${answer.reason}. Required once it was served.`);
     else {
@@ -103,7 +106,7 @@ async function listAt(
   return stateOf(answer.copy, url, check, faults);
 }
 
-/** What a list that is served says, and whether a receiver takes it. */
+/** The state of a list that is served. */
 async function stateOf(
   { fetchedAt: began, value }: Copy<PublishedList>,
   url: string,
@@ -121,7 +124,7 @@ async function stateOf(
   if (stale)
     faults.push(`revocation list at ${url}: stale since its next_update. Deliveries are answered 503.`);
   return {
-    // A list that is not taken is served nevertheless: one is required from then on.
+    // A list that is not accepted is served nevertheless, so a list is required from then on.
     ...(invalidReason === undefined
       ? { state: stale ? 'stale' : 'fresh', kids: [...list.kids] }
       : { state: 'unknown', kids: [], required: true }),

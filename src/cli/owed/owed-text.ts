@@ -1,18 +1,17 @@
+// Prints the account of media buys and tasks as text for a terminal. `proto-webhooks owed` calls it.
 import type { Account } from '../../reconcile/account.ts';
 import type { BuyTotals } from '../../registrations/streams.ts';
 import { isWhole, type StreamAccount } from '../../reconcile/stream-account.ts';
 import type { TaskCounts } from '../../reconcile/tasks-account.ts';
 import { inLines, type Paint } from '../shell.ts';
 
-/* The account as text, for a terminal. */
-
-/** Windows of a media buy that are printed, and operations; `--json` has all. */
+/** The largest number of lines for a media buy, and of operations, that are printed; `--json` has all. */
 const SHOWN = 20;
 
 /** The account of all pages. */
 export type WholeAccount = Omit<Account, 'next'> & Required<Pick<Account, 'tasks'>>;
 
-/** The worst that is so of a media buy. */
+/** The worst fact about a media buy. */
 function stateOf({ missing, held, unverifiable, closed }: StreamAccount): string {
   if (unverifiable !== undefined) return 'unverifiable';
   if (missing.length > 0) return 'missing';
@@ -28,7 +27,7 @@ function cellsOf(stream: StreamAccount): readonly string[] {
   return [stateOf(stream), ...counts.map(String), frequency ?? 'none', zone.value];
 }
 
-/** The lines about a media buy: what is not as it should be, and each window that is not there. */
+/** The lines about a media buy: its faults, and each missing window. */
 function linesOf(stream: StreamAccount): readonly string[] {
   const { missing, held, unverifiable, final, closedAt, totals, impairments } = stream;
   const lines = [
@@ -75,7 +74,7 @@ function table(streams: readonly StreamAccount[], paint: Paint): readonly string
   return streams.length === 0 ? [] : [paint('bold', head), ...body];
 }
 
-/** Ages are told in the largest unit of which there is one. */
+/** The units of an age. It is printed in the largest of which there is one. */
 const UNITS = [
   [86_400_000, 'd'],
   [3_600_000, 'h'],
@@ -87,7 +86,9 @@ function age(ms: number): string {
   return `${Math.floor(ms / unit)} ${name}`;
 }
 
-/** Operations that need attention, one a line, and the seller that has let one wait for longest. */
+/**
+ * The operations that need attention, one in each line, and the seller that has let an open operation wait for longest.
+ */
 function taskLines({
   ended,
   open,
@@ -113,7 +114,7 @@ function taskLines({
   ];
 }
 
-/** @param flags as they were given: `mediaBuy` says that one was asked for. */
+/** The account as text. @param flags as they were given: `mediaBuy` says that one was asked for. */
 export function textOf(
   account: WholeAccount,
   { mediaBuy, since }: { readonly mediaBuy?: string; readonly since?: string },

@@ -1,3 +1,4 @@
+// The verb `proto-webhooks owed`: prints the whole account of a store.
 import type { Command } from 'commander';
 import { loadHashes } from '../../crypto/native-hashes.ts';
 import { accountOf, type AccountSource } from '../../reconcile/account.ts';
@@ -18,11 +19,11 @@ interface OwedFlags extends StoreFlags {
   readonly json?: boolean;
 }
 
-/** Asks each page: the whole account is printed. */
+/** The page size. All pages are read, because the whole account is printed. */
 const PAGE = 1000;
 const NO_TASKS: TaskCounts = { ended: 0, open: 0, unresolved: 0, orphaned: 0, attention: [], sellers: [] };
 
-/** All pages as one; the times are those of the first. */
+/** Reads all pages as one. Its times are those of the first page. */
 async function wholeAccount(source: AccountSource, flags: OwedFlags): Promise<WholeAccount> {
   const { seller: agentUrl, mediaBuy: mediaBuyId } = flags;
   const since = flags.since === undefined ? undefined : instant('--since', flags.since);
@@ -77,7 +78,7 @@ async function owed(flags: OwedFlags, context: CliContext): Promise<Report> {
   }
 }
 
-/** `owed`. */
+/** Declares `owed`. */
 export function addOwed(parent: Command, run: RunVerb): void {
   const verb = addVerb(parent, 'owed', 'report windows that media buys owe: what came, and what is missing', [
     'owed --sqlite webhooks.db',

@@ -1,3 +1,5 @@
+// The cases of the probe with good deliveries, with repeated ones, and with too many. The probe sends them in this
+// order.
 import { editionFor, purposesOf } from '../../shared/editions.ts';
 import { protocolFor } from '../../shared/wire-names.ts';
 import { PROFILE_COMPONENTS } from '../../sender/sign.ts';
@@ -23,11 +25,11 @@ function accepted(
 
 const completed: Payload = ({ payloads }) => payloads.tool('completed');
 
-/** The same value in a text that `JSON.parse` and `JSON.stringify` would not give back. */
+/** The same value in a text that `JSON.parse` and `JSON.stringify` would not reproduce. */
 const spaced: Payload = ({ payloads }) =>
   `{ "z": 1.0, ${JSON.stringify(payloads.tool('completed'), undefined, 1).slice(1).replace('create_media_buy', 'create\\u005fmedia_buy')}\n`;
 
-/** What every receiver has to take. */
+/** The deliveries that every receiver has to accept. */
 export const ACCEPTED_CASES: readonly ProbeCase[] = [
   accepted('tool-completed', 'a completed task, tool transport', completed),
   accepted('tool-submitted', 'a submitted task, tool transport', ({ payloads }) =>
@@ -166,7 +168,7 @@ export const REPEATED_CASES: readonly ProbeCase[] = [
   },
 ];
 
-/** The very last: whatever comes behind it may be refused too. */
+/** The last case, because deliveries after it may be refused too. */
 export const RATE_CASE: ProbeCase = {
   name: 'rate',
   sends: 'more deliveries than the cap allows',

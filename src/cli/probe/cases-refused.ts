@@ -1,13 +1,15 @@
+// The cases of the probe with wrong deliveries, made from the table that fake seller, vectors and fuzzer share. The
+// probe sends them in the order of the receiver's checks.
 import { toldCode, type WrongDelivery } from '../../testing/mistake-row.ts';
 import { mistakesFor } from '../../testing/mistakes.ts';
 import type { Expected, ProbeCase, ProbeKit } from './probe-kit.ts';
 
-/** A framework whose route is for POST alone answers before the receiver does. */
+/** A framework whose route only takes POST answers before the receiver does. */
 const NO_ROUTE = {
   404: 'the route takes only POST; a route for every method (app.all) lets the receiver answer 405 with Allow: POST',
 };
 
-/** What serves several hosts may refuse one that it does not know by itself. */
+/** A server for several hosts may itself refuse one that it does not know. */
 const NO_HOST = Object.fromEntries(
   [400, 403, 404, 421].map((status) => [status, 'refused before it reached the receiver']),
 );
@@ -17,7 +19,10 @@ const NOTED: Readonly<Record<string, Expected['orStatus']>> = {
   'host-differs': NO_HOST,
 };
 
-/** verification.md §4.12: with the check off the configured URL stands alone, and the signature is what fails. */
+/**
+ * The expected code. With the check off only the configured URL counts, so the signature is what fails (verification.md
+ * §4.12).
+ */
 const codeAt = (row: WrongDelivery, hostCheck: ProbeKit['hostCheck']): string | undefined =>
   row.part === 'host' && hostCheck === 'off' ? 'webhook_signature_invalid' : toldCode(row);
 
@@ -35,7 +40,9 @@ function asCase([name, row]: readonly [string, WrongDelivery]): ProbeCase {
   };
 }
 
-/** For a receiver at several hosts: what is signed for one is accepted at no other (verification.md §4.16). */
+/**
+ * A case for a receiver at several hosts: a delivery signed for one is accepted at no other (verification.md §4.16).
+ */
 export const OTHER_URL_CASE: ProbeCase = {
   name: 'other-url',
   sends: 'a good delivery, sent to another URL of the receiver',
@@ -49,5 +56,5 @@ export const OTHER_URL_CASE: ProbeCase = {
   },
 };
 
-/** The table of wrong deliveries, in its order: that of the checks. */
+/** The table of wrong deliveries in its order, which is that of the checks. */
 export const REFUSED_CASES: readonly ProbeCase[] = mistakesFor('probe').map(asCase);

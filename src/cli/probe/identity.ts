@@ -1,3 +1,5 @@
+// Provides the keys with which a command signs to the receiver under test, and explains answers that lack them.
+// `proto-webhooks vectors probe` and `send` call it.
 import { ConfigError } from '../../shared/errors.ts';
 import { protocolFor } from '../../shared/wire-names.ts';
 import type { Jwk } from '../../sender/sign.ts';
@@ -7,14 +9,14 @@ import { type ChainFlags, chainOf } from '../keys/keys-verb.ts';
 import { type CliContext, UsageError } from '../shell.ts';
 import type { ProbeResult } from './probe-kit.ts';
 
-/** How a receiver comes to know the keys that a command signs with. */
+/** The way in which a receiver gets the keys that a command signs with. */
 export interface Identity {
   readonly how: 'pins' | 'agent-url' | 'fake-seller';
-  /** What the receiver has to be configured with, ready to paste. */
+  /** The configuration that the receiver needs, ready to paste. */
   readonly config: string;
-  /** How often the receiver asked for documents here; undefined where it asks elsewhere. */
+  /** Counts the receiver's requests for documents here; undefined if it asks elsewhere. */
   readonly fetches?: () => number;
-  /** Whether it asked for the revocation list, where one is served here. */
+  /** True if it asked for the revocation list; absent if none is served here. */
   readonly askedForList?: () => boolean;
   readonly close: () => Promise<void>;
 }
@@ -36,7 +38,7 @@ function pinned(keys: readonly Jwk[]): string {
   return `senders: [{ agentUrl: 'https://probe.invalid/mcp'${revocation}, pins: [\n${pins}\n  ] }],`;
 }
 
-/** A seller on loopback that publishes these keys; revoked ones are on its list. */
+/** A seller on loopback that publishes these keys. Revoked ones are on its list. */
 async function served(port: number, keys: readonly Jwk[], protocol: string | undefined): Promise<Identity> {
   protocolFor(protocol);
   const seller = await createFakeSeller({ port, ...(protocol !== undefined && { protocol }) }).catch(
@@ -60,7 +62,11 @@ async function served(port: number, keys: readonly Jwk[], protocol: string | und
   };
 }
 
-/** @param keys private ones. @throws UsageError where the port of the fake seller is taken. */
+/**
+ * Provides the identity.
+ * @param keys private ones.
+ * @throws UsageError if the port of the fake seller is in use.
+ */
 export async function identityOf(flags: IdentityFlags, keys: readonly Jwk[]): Promise<Identity> {
   if (flags.fakeSeller !== undefined) return served(flags.fakeSeller, keys, flags.protocol);
   if (flags.agentUrl === undefined) return { how: 'pins', config: pinned(keys), close: nothing };
@@ -75,15 +81,15 @@ const HOW: Readonly<Record<Identity['how'], string>> = {
     'The receiver needs this agent, whose brand.json is served here during the run, and allowLoopback:',
 };
 
-/** Of everything that was sent with a good signature. */
+/** Cases that stand for everything with a good signature. */
 const GOOD: readonly string[] = ['tool-completed', 'agent-completed', 'report'];
 
-/** verification.md §5.19: failures are remembered at most so many ms. */
+/** The longest time for which a receiver remembers a failure (verification.md §5.19). Ms. */
 const REMEMBERED_MS = 60_000;
 
 const OUTSIDE = '401 webhook_signature_window_invalid';
 
-/** What is wrong where all that has a good signature is answered so, and the keys are known. */
+/** The fault if everything with a good signature gets this answer, and the keys are known. */
 const WRONG: Readonly<Record<string, (url: string) => string>> = {
   '401 webhook_signature_invalid': (url) =>
     `the receiver verifies for another URL than ${url}, or a proxy in front of it changes a covered header (Content-Type). Its publicUrl has to be exactly that URL.`,
@@ -96,21 +102,22 @@ const WRONG: Readonly<Record<string, (url: string) => string>> = {
     `the receiver answers an unpublished key id with 401, so it has the keys. Most likely its publicUrl is not exactly ${url} (alarm public_url_mismatch, which names the URL), its clock is wrong (alarm clock_skew), or its store is down; its log says which.`,
 };
 
-/** The one answer to everything that was sent with a good signature. */
+/** The one answer to everything that was sent with a good signature; undefined if answers differ. */
 function answerToGood(results: readonly ProbeResult[]): string | undefined {
   const answers = new Set(results.filter(({ name }) => GOOD.includes(name)).map(({ answered }) => answered));
-  // A receiver without another clock says with the third one that it may be its own: 503 `clock_skew`.
+  // A receiver without another clock answers the third such delivery with 503 `clock_skew`: its own may be wrong.
   if (answers.has(OUTSIDE)) answers.delete('503');
   const [only] = answers;
   return answers.size === 1 ? only : undefined;
 }
 
 /**
- * Says what is missing where every good delivery is answered alike, and not accepted: as where the receiver cannot have
- * found the keys, or has another URL or another time.
- * @param url to which was sent.
- * @param waitedMs for which a receiver that remembers a failed fetch was waited for.
- * @param firstAnswer to the good delivery before all cases: within 30 s of it a receiver cannot say that a key is unknown.
+ * Explains a run in which every good delivery got the same answer and was not accepted. The receiver may not have found
+ * the keys, or has another URL or another time.
+ * @param url the URL that deliveries were sent to.
+ * @param waitedMs the wait for a receiver that remembers a failed fetch.
+ * @param firstAnswer the answer to the good delivery before all cases. Within 30 s after it a receiver cannot say that
+ * a key is unknown.
  */
 export function hintOf(
   results: readonly ProbeResult[],
@@ -143,7 +150,7 @@ export function hintOf(
   return [what, ...fetchHint(identity.fetches?.(), waitedMs), HOW[identity.how], identity.config];
 }
 
-/** @param asked how often documents were asked for; undefined: not known here. */
+/** The hint about requests for documents. @param asked the number of them; undefined: unknown. */
 function fetchHint(asked: number | undefined, waitedMs: number): string[] {
   if (asked === undefined) return [];
   if (asked > 0) return [`Documents were requested here ${asked} times.`];
@@ -154,7 +161,7 @@ function fetchHint(asked: number | undefined, waitedMs: number): string[] {
   ];
 }
 
-/** What is wrong with the chain that the receiver has to follow, seen from here. */
+/** The faults of the chain that the receiver has to follow, as seen from here. */
 export async function chainHints(
   agentUrl: string,
   flags: Pick<ChainFlags, 'protocol' | 'edition'>,

@@ -1,3 +1,5 @@
+// Defines a case of the probe and its result, and makes the kit with which cases sign and send. The probe and the verb
+// `vectors probe` use it.
 import { algorithmOfKey } from '../../crypto/algorithms.ts';
 import { KEY_NAMES } from '../../testing/seller-keys.ts';
 import type { EditionName } from '../../shared/editions.ts';
@@ -14,15 +16,15 @@ import { mistakenDelivery } from '../../testing/mistaken-delivery.ts';
 import { type SamplePayloads, samplePayloads } from '../../testing/payloads.ts';
 import { post, type PostResult } from '../../testing/seller-post.ts';
 
-/** The part that a key plays in a probe, by its algorithm, purpose and name. */
+/** The role of a key in a probe, by its algorithm, purpose and name. */
 export type KeyRole = 'ed25519' | 'p256' | 'request' | 'other' | 'revoked';
 
-/** What cases are made with. */
+/** The parts with which cases are made. */
 export interface ProbeKit {
   readonly url: string;
   /** A URL of the receiver at another host; absent: there is none. */
   readonly otherUrl?: string;
-  /** The name that deliveries have. */
+  /** The protocol name in deliveries. */
   readonly protocol: string;
   readonly payloads: SamplePayloads;
   readonly keys: Readonly<Partial<Record<KeyRole, Jwk>>>;
@@ -31,21 +33,21 @@ export interface ProbeKit {
   /** Signs a completed task with the mistake in it. */
   readonly mistake: (row: WrongDelivery) => Promise<SignedDelivery>;
   readonly send: (delivery: SignedDelivery) => Promise<PostResult>;
-  /** Sends what has to be accepted before the case itself can begin. @throws NotBegun */
+  /** Sends a delivery that has to be accepted before the case itself can begin. @throws NotBegun */
   readonly begin: (delivery: SignedDelivery) => Promise<void>;
   /** Unix ms. */
   readonly now: () => number;
-  /** What the receiver has for this sender; undefined: none is set. */
+  /** The receiver's edition for this sender; undefined: none is set. */
   readonly edition: EditionName | undefined;
-  /** Of the receiver: `off` where it does not compare `Host` with its URL. */
+  /** The receiver's option: `off` if it does not compare `Host` with its URL. */
   readonly hostCheck: 'strict' | 'off';
-  /** Of the receiver. */
+  /** The receiver's limit of a body. */
   readonly maxBodyBytes: number;
-  /** How many deliveries the receiver's cap is below; absent: it is not probed. */
+  /** The number of deliveries that exceeds the receiver's cap; absent: the cap is not probed. */
   readonly rate?: number;
 }
 
-/** A case could not begin: what it builds on was not accepted. */
+/** Thrown if a case could not begin, because the delivery before it was not accepted. */
 export class NotBegun extends Error {
   override readonly name = 'NotBegun';
 }
@@ -53,15 +55,17 @@ export class NotBegun extends Error {
 export interface KitOptions extends Pick<ProbeKit, 'url' | 'protocol' | 'edition' | 'maxBodyBytes' | 'now'> {
   readonly rate?: number | undefined;
   readonly otherUrl?: string | undefined;
-  /** `strict` where absent. */
+  /** Default: `strict`. */
   readonly hostCheck?: ProbeKit['hostCheck'] | undefined;
   readonly keys: readonly Jwk[];
-  /** Where to connect, if not where `url` says. */
+  /** The address to connect to, if it is not that of `url`. */
   readonly to?: string | undefined;
   readonly timeoutMs: number;
 }
 
-/** Sorts keys into their roles: by the kid for the revoked one, by the purpose under any of the names, by the curve. */
+/**
+ * Sorts keys into roles: the revoked one by its kid, others by the purpose under any of the names, and by the curve.
+ */
 export function rolesOf(keys: readonly Jwk[], protocols: Protocols): Partial<Record<KeyRole, Jwk>> {
   const roles: Partial<Record<KeyRole, Jwk>> = {};
   for (const key of keys) {
@@ -75,7 +79,7 @@ export function rolesOf(keys: readonly Jwk[], protocols: Protocols): Partial<Rec
   return roles;
 }
 
-/** @param first the key that signs where a case does not care. */
+/** Makes a kit. @param first the key that signs unless a case chooses one. */
 export function createKit(options: KitOptions, first: Jwk): ProbeKit {
   const { url, otherUrl, protocol, to, timeoutMs, now, rate, edition } = options;
   const { hostCheck = 'strict', maxBodyBytes } = options;
@@ -115,48 +119,48 @@ export function createKit(options: KitOptions, first: Jwk): ProbeKit {
 
 /** The answer that a conforming receiver gives. */
 export interface Expected {
-  /** `2xx`: any. */
+  /** `2xx`: any of these. */
   readonly status: '2xx' | 400 | 401 | 405 | 409 | 413 | 415 | 429 | 503;
-  /** Of `WWW-Authenticate` for 401, of the body for 400 and 409. */
+  /** The code in `WWW-Authenticate` for 401, in the body for 400 and 409. */
   readonly code?: string;
-  /** Other statuses that pass, each with a note: something in front of the receiver may answer first. */
+  /** Other statuses that pass, each with a note: a server in front of the receiver may answer first. */
   readonly orStatus?: Readonly<Record<number, string>>;
 }
 
-/** One thing that is sent, or a few, and what the last of them has to be answered. */
+/** One or several deliveries, and the answer that the last of them has to get. */
 export interface ProbeCase {
-  /** Stable, e.g. `replay`. */
+  /** The stable name, e.g. `replay`. */
   readonly name: string;
-  /** What is sent, in words. */
+  /** The delivery in words. */
   readonly sends: string;
   readonly expect: Expected | ((kit: Pick<ProbeKit, 'edition' | 'hostCheck' | 'protocol'>) => Expected);
-  /** Without this key, or option, the case is left out. */
+  /** The case is skipped without this key, or option. */
   readonly needs?: KeyRole | 'rate';
   readonly run: (kit: ProbeKit) => Promise<PostResult>;
 }
 
 export const ACCEPTED: Expected = { status: '2xx' };
 
-/** 401 with this code. */
+/** The answer 401 with this code. */
 export const refused = (code: string): Expected => ({ status: 401, code });
 
-/** Result of one case. */
+/** The result of one case. */
 export interface ProbeResult {
   readonly name: string;
   readonly sends: string;
-  /** e.g. `401 webhook_signature_replayed`. */
+  /** The expected answer, e.g. `401 webhook_signature_replayed`. */
   readonly expected: string;
-  /** What was answered, in the same words. */
+  /** The actual answer, in the same form. */
   readonly answered: string;
-  /** `undecided`: answered 503 where a receiver may (its key cooldown). */
+  /** `undecided`: a 503 that a receiver may answer here (its key cooldown). */
   readonly verdict: 'pass' | 'fail' | 'skipped' | 'undecided';
-  /** Why it is not a pass. */
+  /** The reason why it did not pass. */
   readonly why?: string;
-  /** What to know of a pass. */
+  /** A remark about a pass. */
   readonly note?: string;
 }
 
-/** An instant moved by so many ms. */
+/** An instant moved by that many ms. */
 export function later(timestamp: string, ms: number): string {
   return new Date(Date.parse(timestamp) + ms).toISOString();
 }

@@ -1,3 +1,4 @@
+// The verb `proto-webhooks vectors probe`: reads keys, probes each URL of a receiver, and prints the grades.
 import { setTimeout as delay } from 'node:timers/promises';
 import { type Command, Option } from 'commander';
 import { EDITION_NAMES, type EditionName } from '../../shared/editions.ts';
@@ -52,13 +53,13 @@ function countsOf(results: readonly ProbeResult[]): Record<ProbeResult['verdict'
   return counts;
 }
 
-/** Beside the cases, and counted as none: a receiver may take one name alone. */
+/** The line for a name of the protocol. It counts as no case, because a receiver may accept one name only. */
 function nameLine({ protocol, answered, goesOn }: NameTried, paint: Paint): string {
   const end = goesOn ? '; the cases use it' : '';
   return `${paint('dim', 'name')}  ${protocol.padEnd(33)} a good delivery under this name  ${paint('dim', `-> ${answered}${end}`)}`;
 }
 
-/** What the verb prints, and whether the receiver passed. */
+/** The report of the verb, and if the receiver passed. */
 export function reportOf(
   url: string,
   results: readonly ProbeResult[],
@@ -104,7 +105,7 @@ interface ProbeFlags extends IdentityFlags {
   readonly json?: boolean;
 }
 
-/** The keys to sign with, and which of them signs where a case does not care. */
+/** The keys to sign with, and the one that signs unless a case chooses. */
 async function signingKeys(
   flags: ProbeFlags,
   context: CliContext,
@@ -123,7 +124,7 @@ async function signingKeys(
   return { keys, first };
 }
 
-/** Nothing answers: a mistake in the command, not a fault of the receiver. */
+/** Requires an answer. If there is none, the command is wrong, and not the receiver. */
 async function requireReachable(kit: ProbeKit): Promise<void> {
   const { outcome, status } = await kit.send(await kit.sign('{}', { params: { tag: 'probe' } }));
   if (status === undefined) {
@@ -133,7 +134,10 @@ async function requireReachable(kit: ProbeKit): Promise<void> {
   }
 }
 
-/** Keys that are served only while the probe runs: the receiver may remember that they were not there before. */
+/**
+ * The wait for keys that are only served while the probe runs: the receiver may remember that they were not there
+ * before.
+ */
 function waitingFor(
   identity: Identity,
   { waitMs, only = [] }: ProbeFlags,
@@ -163,7 +167,7 @@ function requireCases(wanted: readonly string[] = []): void {
     throw new UsageError(`--only ${unknown}: no such case. Expected one of ${names.join(', ')}.`);
 }
 
-/** The parts that a probe of each URL needs. */
+/** The parts that the probe of each URL needs. */
 interface Probing {
   readonly flags: ProbeFlags;
   readonly context: CliContext;
@@ -232,7 +236,7 @@ async function probe(urls: readonly string[], flags: ProbeFlags, context: CliCon
   }
 }
 
-/** What the receiver under test is configured with. */
+/** Adds the flags for the configuration of the receiver under test. */
 function addReceiverFlags(verb: Command): Command {
   return verb
     .option('--protocol <name>', 'only this name in wire identifiers (default: proto and adcp)')
@@ -250,7 +254,7 @@ function addReceiverFlags(verb: Command): Command {
     .option('--max-body-bytes <n>', 'limit of the receiver', whole(1), 1_048_576);
 }
 
-/** `vectors probe URL`. */
+/** Declares `vectors probe URL`. */
 export function addProbe(parent: Command, run: RunVerb): void {
   const verb = addVerb(
     parent,

@@ -1,3 +1,4 @@
+// Sends every case to a receiver, one after another, and grades its answers. `proto-webhooks vectors probe` calls it.
 import { createHash } from 'node:crypto';
 import type { SignedDelivery } from '../../sender/sign.ts';
 import type { PostResult } from '../../testing/seller-post.ts';
@@ -5,7 +6,7 @@ import { ACCEPTED_CASES, RATE_CASE, REPEATED_CASES } from './cases-events.ts';
 import { OTHER_URL_CASE, REFUSED_CASES } from './cases-refused.ts';
 import { type Expected, NotBegun, type ProbeCase, type ProbeKit, type ProbeResult } from './probe-kit.ts';
 
-/** What HTTP itself writes: none of it is told by the receiver's own code, and a kid may be `2026`. */
+/** Headers that HTTP itself writes. They are no words of the receiver, and a kid may be `2026`. */
 const PLAIN_HEADERS: ReadonlySet<string> = new Set([
   'age',
   'allow',
@@ -20,16 +21,16 @@ const PLAIN_HEADERS: ReadonlySet<string> = new Set([
   'transfer-encoding',
 ]);
 
-/** Fewer bytes are not a digest. */
+/** The least length of a digest in bytes. */
 const DIGEST_BYTES = 32;
 
-/** A digest as it may be written. */
+/** The forms in which a digest may be written. */
 function formsOf(digest: Buffer): readonly string[] {
   if (digest.length < DIGEST_BYTES) return [];
   return [digest.toString('hex'), digest.toString('base64').replace(/=+$/, ''), digest.toString('base64url')];
 }
 
-/** What no refusal of this delivery may repeat: its key id, and the digests that it claims and has. */
+/** The texts that no refusal of this delivery may repeat: its key id, and the digests that it claims and has. */
 export function secretsIn({ headers, body }: SignedDelivery): readonly string[] {
   const kid = /;keyid="([^"]+)"/.exec(headers['Signature-Input'] ?? '')?.[1];
   const claimed = [...(headers['Content-Digest'] ?? '').matchAll(/=:([^:]*):/g)].map(([, text = '']) =>
@@ -39,7 +40,7 @@ export function secretsIn({ headers, body }: SignedDelivery): readonly string[] 
   return [...(kid === undefined ? [] : [kid]), ...[own, ...claimed].flatMap(formsOf)];
 }
 
-/** As a word of its own: a kid may be as short as `k`. */
+/** True if a text has the secret as a word of its own: a kid may be as short as `k`. */
 function tells(text: string, secret: string): boolean {
   const inWord = (char: string | undefined): boolean => char !== undefined && /[\w-]/.test(char);
   for (let at = text.indexOf(secret); at !== -1; at = text.indexOf(secret, at + 1)) {
@@ -48,7 +49,10 @@ function tells(text: string, secret: string): boolean {
   return false;
 }
 
-/** verification.md §2.24: no key ids, no digests, nothing that a prober could use, in body or headers. */
+/**
+ * The leak in a refusal. Body and headers may have no key ids, no digests, nothing that a prober could use
+ * (verification.md §2.24).
+ */
 export function leakOf({ body, headers }: PostResult, secrets: readonly string[]): string | undefined {
   const told = secrets.filter((secret) => secret !== '');
   if (told.some((secret) => tells(body, secret))) return 'the body discloses a key id or a digest';
@@ -58,7 +62,7 @@ export function leakOf({ body, headers }: PostResult, secrets: readonly string[]
   return name === undefined ? undefined : `the header ${name} discloses a key id or a digest`;
 }
 
-/** `401 webhook_signature_replayed`. */
+/** An answer in words, e.g. `401 webhook_signature_replayed`. */
 function answerText({ status, outcome, code }: PostResult): string {
   return [status ?? outcome, code].filter((part) => part !== undefined).join(' ');
 }
@@ -70,7 +74,10 @@ function expectedText({ status, code }: Expected): string {
 const isStatus = (expected: Expected['status'], status: number): boolean =>
   expected === '2xx' ? status >= 200 && status < 300 : status === expected;
 
-/** contract.md §5.10 writes the code bare, verification.md §2.24 in quotes; nothing else may stand there. */
+/**
+ * The fault of a challenge. contract.md §5.10 writes the code bare, verification.md §2.24 in quotes, and nothing else
+ * may stand there.
+ */
 function challengeInvalidReason(answer: PostResult, code: string): string | undefined {
   const header = answer.headers['www-authenticate'];
   if (header === undefined) return '401 without WWW-Authenticate: the seller cannot know why';
@@ -86,7 +93,7 @@ function bodyInvalidReason({ body, code }: PostResult, expected: string): string
   return code === expected ? undefined : `the code is ${code}`;
 }
 
-/** What has to go with a status, besides the status. */
+/** The checks of an answer beyond its status. */
 const WITH: Readonly<Partial<Record<number, (answer: PostResult, code: string) => string | undefined>>> = {
   400: bodyInvalidReason,
   401: challengeInvalidReason,
@@ -96,21 +103,25 @@ const WITH: Readonly<Partial<Record<number, (answer: PostResult, code: string) =
     /^\d+$/.test(headers['retry-after'] ?? '') ? undefined : '429 without Retry-After in seconds',
 };
 
-/** verification.md §2.25: the challenge goes with 401 alone; `Signature error=` ends the event at its seller. */
+/**
+ * The fault of a challenge beside another status. It belongs to 401 alone, because `Signature error=` ends the event at
+ * its seller (verification.md §2.25).
+ */
 function strayChallenge({ status, headers }: PostResult): string | undefined {
   const header = headers['www-authenticate'];
   if (status === 401 || header === undefined) return undefined;
   return `${status} with WWW-Authenticate (${JSON.stringify(header)}), which only a 401 may have`;
 }
 
-/** Of an answer that passes though another one was expected. */
+/** The note on an answer that passes although another one was expected. */
 function noteOn({ status }: PostResult, { orStatus }: Expected): string | undefined {
   return status === undefined ? undefined : orStatus?.[status];
 }
 
 /**
+ * Grades an answer.
  * @param secrets texts that no refusal may repeat.
- * @returns what is wrong with the answer, or undefined.
+ * @returns the fault of the answer; undefined if there is none.
  */
 function gradeAnswer(answer: PostResult, expected: Expected, secrets: readonly string[]): string | undefined {
   const { status, outcome } = answer;
@@ -124,23 +135,23 @@ function gradeAnswer(answer: PostResult, expected: Expected, secrets: readonly s
   return WITH[status]?.(answer, expected.code ?? '') ?? strayChallenge(answer) ?? leakOf(answer, secrets);
 }
 
-/** How a receiver that remembers a failed fetch is waited for. */
+/** The wait for a receiver that remembers a failed fetch. */
 export interface Patience {
-  /** Ms in all. A receiver remembers a failed fetch for at most 60 s (verification.md §5.19). */
+  /** The whole wait, ms. A receiver remembers a failed fetch for at most 60 s (verification.md §5.19). */
   readonly ms: number;
   /** Unix ms. */
   readonly now: () => number;
   readonly pause: (ms: number) => Promise<void>;
   /** Called once, before the first pause. */
   readonly begins: () => void;
-  /** Whether everything else that the receiver has to fetch was asked for; absent: there is nothing else. */
+  /** True if the receiver has asked for everything else that it has to fetch; absent: there is nothing else. */
   readonly complete?: (() => boolean) | undefined;
 }
 
-/** Ms between two deliveries, whatever `Retry-After` says. */
+/** The pauses between two deliveries, whatever `Retry-After` says. Ms. */
 const PAUSE = { least: 1_000, most: 10_000 } as const;
 
-/** 503 with `Retry-After`, and nothing that a seller would take for the end of the event. */
+/** True for a 503 with `Retry-After`, and nothing that a seller would take for the end of the event. */
 function isPutOff({ status, headers }: PostResult): boolean {
   return status === 503 && 'retry-after' in headers && !('www-authenticate' in headers);
 }
@@ -151,9 +162,9 @@ function pauseAfter({ headers }: PostResult): number {
 }
 
 /**
- * Sends one good event, signed anew each time, until it is no longer put off. Until then nothing can be said of the
- * receiver: its keys are served only while the probe runs, and it may have asked for them before.
- * @returns whether it was put off at first and is no longer.
+ * Sends one good event, signed anew each time, until the answer is no longer 503. Before that the receiver cannot be
+ * judged: its keys are only served while the probe runs, and it may have asked for them before.
+ * @returns true if the answer was 503 at first and no longer is.
  */
 export async function awaitKeys(kit: ProbeKit, patience: Patience): Promise<boolean> {
   const { ms, now, pause, begins, complete = () => true } = patience;
@@ -171,7 +182,7 @@ export async function awaitKeys(kit: ProbeKit, patience: Patience): Promise<bool
   return !isPutOff(answer);
 }
 
-/** Of checks that come before any name matters, or after it was found to be right. */
+/** Codes of checks that come before the name matters, or after it was found right. */
 const NO_MATTER_OF_NAME: readonly (string | undefined)[] = [
   'webhook_signature_key_unknown',
   'webhook_signature_window_invalid',
@@ -180,21 +191,21 @@ const NO_MATTER_OF_NAME: readonly (string | undefined)[] = [
 /** The answer to one good event under a name. */
 export interface NameTried {
   readonly protocol: string;
-  /** e.g. `401 webhook_signature_tag_invalid`. */
+  /** The answer, e.g. `401 webhook_signature_tag_invalid`. */
   readonly answered: string;
-  /** The cases are sent under this name. */
+  /** True if the cases are sent under this name. */
   readonly goesOn: boolean;
 }
 
-/** Ranks a name by its answer, from well taken to refused: accepted, refused or put off for something else, refused for the name. */
+/** Ranks a name by its answer: accepted, refused or delayed for another reason, refused for the name. */
 function rankOf({ status, code }: PostResult): number {
   if (status !== undefined && isStatus('2xx', status)) return 0;
   return status !== 401 || NO_MATTER_OF_NAME.includes(code) ? 1 : 2;
 }
 
 /**
- * Sends one good event under each name of the protocol, where there are several.
- * @returns the kit of the name that is taken best, the first of equals; and what each was answered.
+ * Sends one good event under each name of the protocol, if there are several.
+ * @returns the kit of the name with the best answer, the first of equals; and the answer to each.
  */
 export async function takenKit(
   kits: readonly [ProbeKit, ...ProbeKit[]],
@@ -215,18 +226,18 @@ export async function takenKit(
   return { kit, names };
 }
 
-/** What is found out before the cases are sent. */
+/** Steps before the cases are sent. */
 export interface ProbeStart {
-  /** The kit to go on with, by the name that the receiver takes; the given one where absent. */
+  /** Chooses the kit by the name that the receiver accepts. Absent: the given kit is used. */
   readonly choose?: (() => Promise<ProbeKit>) | undefined;
   /**
-   * Waits until the receiver has the keys, which it may not ask for at once after a fetch that failed; tells whether it
-   * had to, and has them now.
+   * Waits until the receiver has the keys, which it may not ask for directly after a failed fetch. It resolves with
+   * true if it had to wait, and the receiver has them now.
    */
   readonly awaitKeys?: ((kit: ProbeKit) => Promise<boolean>) | undefined;
 }
 
-/** Sent once and before everything else: a receiver may ask for the JWKS again only once in 30 s. */
+/** True for the case that is sent first, and once: a receiver may ask for the JWKS again only once in 30 s. */
 const isUnknownKey = ({ name }: ProbeCase): boolean => name === 'unknown-key';
 
 /** Every case, in the order in which they are sent. */
@@ -252,7 +263,7 @@ const COOLING = 'the receiver fetched its keys less than 30 s ago; probe it agai
 const has = (kit: ProbeKit, needs: NonNullable<ProbeCase['needs']>): boolean =>
   needs === 'rate' ? kit.rate !== undefined : kit.keys[needs] !== undefined;
 
-/** The same kit, which notes what must not come back. */
+/** The same kit, which notes the texts that no refusal may repeat. */
 function listening(kit: ProbeKit): { readonly kit: ProbeKit; readonly secrets: () => readonly string[] } {
   const secrets = new Set(Object.values(kit.keys).map((key) => String(key['kid'])));
   const note = (delivery: SignedDelivery): SignedDelivery => {
@@ -284,7 +295,7 @@ async function runCase(probe: ProbeCase, probeKit: ProbeKit): Promise<ProbeResul
       const note = noteOn(answer, expect);
       return { ...result, answered, verdict: 'pass', ...(note !== undefined && { note }) };
     }
-    // verification.md §5.4: within 30 s of another refetch nothing decides about a new keyid.
+    // A new keyid is undecided within 30 s after another refetch (verification.md §5.4).
     if (isUnknownKey(probe) && isPutOff(answer))
       return { ...result, answered, verdict: 'undecided', why: COOLING };
     return { ...result, answered, verdict: 'fail', why };
@@ -300,26 +311,23 @@ async function runAll(cases: readonly ProbeCase[], kit: ProbeKit): Promise<reado
   return results;
 }
 
-/**
- * Sends every case, one after another, and grades the answers.
- * @param wanted names of cases; all where empty.
- */
+/** Sends every case, one after another, and grades the answers. @param wanted names of cases; empty: all. */
 export async function probeReceiver(
   kit: ProbeKit,
   wanted: readonly string[] = [],
   { choose = async () => kit, awaitKeys = async () => false }: ProbeStart = {},
 ): Promise<ProbeResult[]> {
-  // With the check off either URL may be meant.
+  // With the check off a delivery may be meant for either URL.
   const hasOther = kit.otherUrl !== undefined && kit.hostCheck === 'strict';
   const cases = hasOther ? [...PROBE_CASES, OTHER_URL_CASE] : PROBE_CASES;
   const chosen = cases.filter(({ name }) => wanted.length === 0 || wanted.includes(name));
-  // The unknown keyid goes before everything else, while nothing was refetched on its account.
+  // The unknown keyid comes first, while nothing was refetched because of it.
   const first = chosen.filter(isUnknownKey);
   const early = await runAll(first, kit);
   const taken = await choose();
   const waited = await awaitKeys(taken);
-  // What was answered while keys could not be had says nothing, and such an attempt is not a refetch. Nor does what was
-  // answered to a name that is not taken.
+  // Answers while keys could not be fetched tell nothing, and such an attempt is no refetch. Answers to a name that is
+  // not accepted tell nothing either.
   const isVoid = ({ answered }: ProbeResult): boolean =>
     taken !== kit || (waited && answered.startsWith('503'));
   const known = early.some(isVoid) ? await runAll(first, taken) : early;

@@ -1,3 +1,4 @@
+// The verbs `proto-webhooks registry …`: badges, diagnostics of compliance runs, and any other endpoint.
 import type { Command } from 'commander';
 import {
   createRegistry,
@@ -22,10 +23,10 @@ type Fact = readonly [name: string, value: unknown];
 
 const GAP = '  ';
 
-/** Below what it belongs to. */
+/** The text, indented below its heading. */
 const indented = (text: string): string => text.replaceAll(/^/gm, GAP);
 
-/** Names and values in two columns, a line each, without those that are absent. */
+/** Names and values in two columns, one pair in each line, without absent ones. */
 export function lines(facts: readonly Fact[]): string {
   const shown = facts.filter(([, value]) => value !== undefined && value !== null);
   const width = Math.max(0, ...shown.map(([name]) => inLine(name).length));
@@ -39,7 +40,7 @@ export function lines(facts: readonly Fact[]): string {
 
 type Row = DiagnosticRow<string>;
 
-/** Members with what was sent and answered: they may hold account and brand identifiers. */
+/** True for members with requests and responses, which may have account and brand identifiers. */
 const isBody = (name: string): boolean => name.endsWith('_jsonb') && name !== 'failed_validations_jsonb';
 
 const withoutBodies = (row: Row): object =>
@@ -50,7 +51,7 @@ const isAboutWebhooks = ({ storyboard_id, phase_id, step_id, task, error_text }:
     /webhook|push.?notification/i.test(text ?? ''),
   );
 
-/** Characters of a member that is printed, and of one that fits beside its name. */
+/** The longest text of a member that is printed, and of one that fits beside its name. Characters. */
 const MAX_MEMBER = 4000;
 const MAX_BESIDE = 80;
 
@@ -98,17 +99,14 @@ function rowText(row: Row, bodies: boolean, paint: Paint): string {
   ].join('\n');
 }
 
-/** What the rows are, and how many. */
+/** The heading of the rows, with their number. */
 function heading({ agent_url, run_id, count, diagnostics }: Diagnostics<string>): string {
   const shown = diagnostics.length === count ? '' : `, ${diagnostics.length} of them here`;
   const steps = count === 0 ? 'no failing step' : `${count} failing ${count === 1 ? 'step' : 'steps'}`;
   return `Agent ${inLine(agent_url)}\nRun ${inLine(run_id)}: ${steps}${shown}`;
 }
 
-/**
- * The failing steps of a run.
- * @param bodies whether what was sent and answered is printed too.
- */
+/** The report of the failing steps of a run. @param bodies true: requests and responses are printed too. */
 export function diagnosticsReport(answer: Diagnostics<string>, bodies: boolean): Report {
   const rows = answer.diagnostics;
   const hint = 'Requests and responses were left out; --bodies prints them.';
@@ -225,7 +223,7 @@ function addRegistryVerb(
     .option('--allow-loopback', 'allow http and private addresses');
 }
 
-/** `registry badge|diagnostics|get`. */
+/** Declares `registry badge|diagnostics|get`. */
 export function addRegistry(parent: Command, run: RunVerb): void {
   addRegistryVerb(parent, 'badge', "embed snippets of an agent's badge", [
     'registry badge https://seller.example/mcp sales 3.0 --registry https://registry.example',

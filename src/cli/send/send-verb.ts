@@ -1,3 +1,4 @@
+// The verb `proto-webhooks send`: signs a sample delivery, good or altered, and sends it.
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import type { Jwk } from '../../crypto/engine.ts';
 import type { DeliveryReport, TaskStatus } from '../../events/event.ts';
@@ -31,11 +32,11 @@ import {
   whole,
 } from '../shell.ts';
 
-/** Which sample to send. */
+/** The flags that choose a sample. */
 export interface PayloadFlags {
-  /** `tool` where absent. */
+  /** Default: `tool`. */
   readonly transport?: 'tool' | 'agent';
-  /** `completed` where absent. */
+  /** Default: `completed`. */
   readonly status?: TaskStatus;
   readonly report?: DeliveryReport['notification_type'];
   readonly family?: SampleFamily;
@@ -52,7 +53,7 @@ export const STATUSES: readonly TaskStatus[] = [
   'canceled',
   'rejected',
 ];
-/** A body to send: bytes of a file as they are, or a sample. */
+/** The body to send: the bytes of a file as they are, or a sample. */
 export async function payloadOf(flags: PayloadFlags, context: CliContext): Promise<PayloadInput> {
   if (flags.body !== undefined) return readInput(flags.body, 'the body to send', context);
   const payloads = samplePayloads({ now: context.now });
@@ -66,12 +67,12 @@ export async function payloadOf(flags: PayloadFlags, context: CliContext): Promi
 export interface Planned {
   readonly sends: string;
   readonly delivery: SignedDelivery;
-  /** `2xx`, or the status. */
+  /** `2xx`, or one status. */
   readonly status: '2xx' | number;
   readonly code?: string;
 }
 
-/** What is done with the delivery, besides sending it. */
+/** The flags that alter or repeat the delivery. */
 export interface PlanFlags {
   readonly mistake?: string;
   readonly tamper?: boolean;
@@ -102,7 +103,7 @@ async function stalePlan(make: Make, now: () => number): Promise<Planned[]> {
   ];
 }
 
-/** What is sent, in order. */
+/** The deliveries in the order in which they are sent. */
 export async function planOf(
   flags: PlanFlags,
   payload: PayloadInput,
@@ -128,7 +129,7 @@ export async function planOf(
   return planned;
 }
 
-/** A delivery as a raw HTTP request, which `explain` reads again. */
+/** A delivery as a raw HTTP request, which `explain` can read. */
 export function httpText({ method, url, headers, body }: SignedDelivery): string {
   const [, host = '', target = ''] = /^[^:]+:\/\/([^/?#]*)([^#]*)/.exec(url) ?? [];
   const fields = Object.entries({ Host: host, ...headers, 'Content-Length': String(body.byteLength) });
@@ -146,7 +147,7 @@ const SECRETS: readonly Flag[] = ['hmacSecretFile', 'hmacSecretEnv', 'bearerToke
 
 const NEEDS_SIGNATURE = 'it needs a signature, which legacy senders do not make';
 
-/** A flag, those that would be dropped beside it, and why. */
+/** The conflicts of flags: a flag, those that would be ignored beside it, and the reason. */
 const CONFLICTS: readonly (readonly [Flag, readonly Flag[], string])[] = [
   ['body', [...SAMPLE, 'report', 'family'], 'the body is sent as it is'],
   ['report', [...SAMPLE, 'family'], 'a delivery report has one form'],
@@ -169,14 +170,14 @@ const CONFLICTS: readonly (readonly [Flag, readonly Flag[], string])[] = [
 
 const named = (flag: Flag): string => `--${flag.replace(/[A-Z]/g, (capital) => `-${capital.toLowerCase()}`)}`;
 
-/** A mistake in headers or signature, which a legacy sender cannot make. */
+/** True for a mistake in headers or signature, which a legacy sender cannot make. */
 function isOfSignatures(flags: Flags): boolean {
   const mistake = mistakeOf(flags);
   const row = mistake === undefined ? undefined : WRONG_DELIVERIES[mistake];
   return row !== undefined && !needsNoSignature(row);
 }
 
-/** No flag is dropped silently. @throws UsageError for two that do not go together. */
+/** Refuses two flags that exclude each other, so that none is ignored silently. @throws UsageError */
 export function requireTogether(flags: Flags): void {
   for (const [flag, others, why] of CONFLICTS) {
     const other = flags[flag] === undefined ? undefined : others.find((name) => flags[name] !== undefined);
@@ -202,7 +203,7 @@ interface SendFlags extends PayloadFlags, PlanFlags, SecretFlags, IdentityFlags 
   readonly json?: boolean;
 }
 
-/** @throws UsageError where none of the keys can sign, or none with the kid that is wanted. */
+/** The key to sign with. @throws UsageError if none of the keys can sign, or none has the given kid. */
 function keyOf(flags: SendFlags, keys: readonly Jwk[]): Jwk {
   const key = keys.find((jwk) => isPrivate(jwk) && (flags.kid === undefined || jwk['kid'] === flags.kid));
   if (key) return key;
@@ -211,7 +212,10 @@ function keyOf(flags: SendFlags, keys: readonly Jwk[]): Jwk {
   );
 }
 
-/** Signs with the key, or as a legacy sender. `keys`: all that the seller publishes, as for the probe, whose receiver this may be. */
+/**
+ * Prepares signing with the key, or as a legacy sender. `keys` are all that the seller publishes, as for the probe,
+ * whose receiver this may be.
+ */
 async function maker(
   url: string,
   flags: SendFlags,
@@ -300,7 +304,7 @@ async function send(url: string, flags: SendFlags, context: CliContext): Promise
   }
 }
 
-/** @throws InvalidArgumentError that lists the names: they are too many for the help. */
+/** The name of a mistake. @throws InvalidArgumentError that lists the names, which are too many for the help. */
 function mistakeNamed(name: string): string {
   if (Object.hasOwn(MISTAKES, name)) return name;
   throw new InvalidArgumentError(`Allowed choices are ${Object.keys(MISTAKES).join(', ')}.`);
@@ -317,7 +321,7 @@ function addPlanFlags(verb: Command): Command {
     .option('--mistake <name>', 'alter it: wrong-url, unknown-key, not-json, …; ? lists all', mistakeNamed);
 }
 
-/** `send URL`. */
+/** Declares `send URL`. */
 export function addSend(parent: Command, run: RunVerb): void {
   const verb = addVerb(parent, 'send', 'sign a sample delivery, good or altered, and send it', [
     'send http://127.0.0.1:3000/webhooks/proto --keys seller.private.json',

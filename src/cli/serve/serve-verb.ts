@@ -1,3 +1,4 @@
+// The verb `proto-webhooks serve`: checks or migrates by a configuration, or receives webhooks until a signal.
 import type { Command } from 'commander';
 import { addVerb, type CliContext, MistakesError, type Report, type RunVerb, UsageError } from '../shell.ts';
 
@@ -15,17 +16,17 @@ export type ServeProcess = Pick<NodeJS.Process, 'env' | 'cwd' | 'on' | 'off' | '
 export interface ServeHooks {
   /** Prints a line on standard output. */
   readonly print: (line: string) => void;
-  /** It has ended: the exit code, and a line for people if a fault ended it. */
+  /** Ends the command: the exit code, and a line for people if a fault ended it. */
   readonly end: (code: number, message?: string) => void;
 }
 
-/** After the end, ms. */
+/** The time after which the process exits, once the verb has ended. Ms. */
 const LINGER_MS = 500;
 
-/** Loaded for this verb alone: the parser of YAML, and all that it serves with. */
+/** Loads the parser of YAML and the whole of serve, for this verb alone. */
 const load = async (): Promise<typeof import('../../serve/serve.ts')> => import('../../serve/serve.ts');
 
-/** @throws MistakesError */
+/** Reads the configuration. @throws MistakesError */
 async function configured(
   file: string,
   { cwd, env }: Pick<CliContext, 'cwd' | 'env'>,
@@ -55,7 +56,7 @@ async function migrate(flags: ServeFlags, context: CliContext): Promise<Report> 
   return { ok: true, json: { ok: true, text }, text: () => text };
 }
 
-/** `serve`. */
+/** Declares `serve`. */
 export function addServe(
   parent: Command,
   run: RunVerb,
@@ -81,7 +82,7 @@ export function addServe(
         const { code, message } = await serve({ ...given, write: print, signals: process, exit });
         return end(code, message);
       } finally {
-        // What a module of the owner's has open must not keep the process.
+        // An open handle of the owner's module must not keep the process.
         setTimeout(() => process.exit(), LINGER_MS).unref();
       }
     });

@@ -1,3 +1,4 @@
+// The verb `proto-webhooks state`: lists the URLs that sellers were given, and checks those of one seller.
 import { type Command, Option } from 'commander';
 import { loadHashes } from '../../crypto/native-hashes.ts';
 import type { CallSeller } from '../../registrations/call-seller.ts';
@@ -33,7 +34,7 @@ interface StateFlags extends StoreFlags {
   readonly json?: boolean;
 }
 
-/** Names of each kind that are printed; `--json` has up to 100. */
+/** The largest number of names of each kind that are printed; `--json` has up to 100. */
 const SHOWN = 5;
 
 const iso = (ms: number): string => new Date(ms).toISOString();
@@ -137,7 +138,7 @@ async function callerOf(flags: StateFlags, context: CliContext): Promise<CallSel
   }
 }
 
-/** For an answer. Ms. */
+/** The time limit of an answer. Ms. */
 const CALL_MS = 60_000;
 
 async function state(flags: StateFlags, context: CliContext): Promise<Report> {
@@ -166,7 +167,7 @@ async function state(flags: StateFlags, context: CliContext): Promise<Report> {
   }
 }
 
-/** `state`. */
+/** Declares `state`. */
 export function addState(parent: Command, run: RunVerb): void {
   const verb = addVerb(parent, 'state', 'URLs that sellers were given, and who is on each', [
     'state --sqlite webhooks.db',

@@ -1,3 +1,4 @@
+// The verb `proto-webhooks tasks`: lists the operations of a store by state.
 import { type Command, Option } from 'commander';
 import { loadHashes } from '../../crypto/native-hashes.ts';
 import { listOperations, type OperationQuery } from '../../registrations/list-operations.ts';
@@ -32,7 +33,7 @@ const STATES: readonly TaskFlags['state'][] = [
   'ended',
 ];
 
-/** A media buy that was adopted has no status either, but was answered long ago. */
+/** The states without an answer. An adopted media buy has no status either, but was answered long ago. */
 const NOT_ANSWERED: ReadonlySet<OperationSeen['state']> = new Set(['calling', 'orphaned']);
 
 const plain = ({ createdAt, ...operation }: OperationSeen): object => ({
@@ -76,7 +77,7 @@ async function list(flags: TaskFlags, context: CliContext): Promise<Report> {
   }
 }
 
-/** `tasks`. */
+/** Declares `tasks`. */
 export function addTasks(parent: Command, run: RunVerb): void {
   const verb = addVerb(parent, 'tasks', 'tasks and calls that were registered with sellers, by state', [
     'tasks --sqlite webhooks.db',

@@ -1,3 +1,4 @@
+// The verb `proto-webhooks vectors run`: runs conformance vectors against this library.
 import { statSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { type Command, Option } from 'commander';
@@ -22,7 +23,7 @@ interface Ran {
 
 const isFolder = (path: string): boolean => statSync(path, { throwIfNoEntry: false })?.isDirectory() === true;
 
-/** Each folder by itself, all files together; nothing named: the package's own. */
+/** Runs each folder by itself, and all files together. If none is named, it runs the package's own. */
 async function ranOf(paths: readonly string[], flags: RunFlags): Promise<Ran> {
   const skipped: Skipped[] = [];
   const how = {
@@ -39,7 +40,7 @@ async function ranOf(paths: readonly string[], flags: RunFlags): Promise<Ran> {
   return { results, skipped };
 }
 
-/** `ok  ` or `FAIL`. */
+/** The length of `ok  ` and `FAIL`. */
 const MARK_LENGTH = 4;
 
 function coloured({ results, skipped }: Ran, paint: Paint): string {
@@ -63,7 +64,7 @@ async function runAll(places: readonly string[], flags: RunFlags, context: CliCo
   }
 }
 
-/** `vectors run [DIR|FILE…]`. */
+/** Declares `vectors run [DIR|FILE…]`. */
 export function addVectorsRun(parent: Command, run: RunVerb): void {
   addVerb(parent, 'run', "run conformance vectors, this package's own or others', against this library", [
     'vectors run',

@@ -1,3 +1,6 @@
+// Changes a set that this process holds: reads it, sends it once if it differs, reads it again, and concludes from that
+// (subscriptions.md §2). `subscribe`, `unsubscribe` and the daily look call it. After each step the row has all that
+// another process needs to go on.
 import { utf8 } from '../../codec/encoding.ts';
 import { MAX_TEXT, printableText } from '../../codec/printable.ts';
 import type { RegistrationErrorCode } from '../../shared/codes.ts';
@@ -14,18 +17,13 @@ import { accountIn, gone, isToSend, type Look, looked, type News, waitOf } from 
 import { isMoving, type Subscription, type SubscriptionSet } from './set-row.ts';
 import { accountAnswer, agentAnswer, type SetAnswer, SYNC_ACCOUNTS, SYNC_AGENT } from './sync-answers.ts';
 
-/*
- * The change of a set that this process holds: it is read, sent once where it differs, read again, and concluded from what is
- * read (subscriptions.md §2). The row says all that another process needs to go on after each step.
- */
-
 export interface ChangeContext extends RoutesContext, CallContext {
   readonly newId: () => string;
 }
 
-/** The owner's part of a change that it asks for. */
+/** The owner's part in a change that it asks for. */
 export interface Given {
-  /** The `ref` that is asked for; absent: a look. */
+  /** The `ref` of the subscription that is asked for; absent for a look. */
   readonly asked?: string;
   readonly credentials: Readonly<Record<string, string>>;
   readonly signal: AbortSignal;
@@ -33,21 +31,21 @@ export interface Given {
 
 /** The result of a change. */
 export interface Changed extends News {
-  /** As it is by now. */
+  /** The set as it is now. */
   readonly set: SubscriptionSet;
-  /** Subscriber ids of others that the seller has no more. */
+  /** The subscriber ids of entries of others that the seller no longer has. */
   readonly vanished: readonly string[];
-  /** Why something of it is not known, or was refused. */
+  /** The reason why a part of the result is unknown or refused. */
   readonly error?: unknown;
 }
 
-/** A change that is under way. */
+/** A running change. */
 interface Work extends Calling {
   readonly context: ChangeContext;
   readonly held: Held;
   readonly given: Given;
   readonly routes: SetRoutes;
-  /** What the seller has paused or dropped, and its owner sets again by this very change. */
+  /** The subscriptions that the seller paused or dropped, and that this change sets again. */
   readonly missed: Subscription[];
 }
 
@@ -56,14 +54,14 @@ interface End extends Omit<Look, 'routes' | 'sent' | 'asked'> {
   readonly sent?: Look['sent'];
   readonly vanished?: readonly string[];
   readonly error?: unknown;
-  /** The answer says how the set is now. */
+  /** True if the answer tells the present state of the set. */
   readonly isNow?: boolean;
 }
 
 /** The time for which the seller knows a request by its key. Ms. */
 const KEY_MS = 86_400_000;
 
-/** @returns what it came to; undefined where somebody else has taken the set meanwhile, or it was deleted. */
+/** Changes a set. @returns the result; undefined if another process has taken the set meanwhile, or it was deleted. */
 export async function changeSet(
   context: ChangeContext,
   held: Held,
@@ -79,7 +77,7 @@ export async function changeSet(
     is = found.set;
     work = { ...work, routes: found.routes };
   } catch (error) {
-    // A mistake of this process, or its store: no word of the seller's.
+    // The fault is this process's or its store's, and no answer of the seller.
     return conclude(work, unanswered(error));
   }
   try {
@@ -120,7 +118,7 @@ async function changeAccount(
     if (!isToSend(is.set)) return conclude(work, { entries, vanished: gone(before.entries, entries, set) });
     args = await argumentsOf(work, is.set, account, now);
   }
-  // A task is under way: it is looked at what came of it, and not begun again.
+  // A task is running: its outcome is read, and it is not begun again.
   const answer: End = dry.isTask ? { sent: 'answered' } : await sent(work, () => send(args), judge);
   if (!(await heldOn(context, held))) return undefined;
   const after = await read(work, account).catch((error: unknown) => ({ error }));
@@ -147,7 +145,7 @@ async function argumentsOf(
   return args;
 }
 
-/** Where nothing was changed, what was read is how the set is. */
+/** The present entries after a refusal: nothing was changed, so they are those that were read. */
 const isUnsent = (error: unknown, { entries }: Reading): Pick<End, 'entries'> =>
   isRefusal(error) ? { entries } : {};
 
@@ -158,7 +156,7 @@ async function changeAgent(work: Work): Promise<Changed | undefined> {
   const args = { notification_configs: agentEntries(is.set, routes) };
   const preview = async (): Promise<SetAnswer> =>
     agentAnswer(await ask(work, SYNC_AGENT, { ...args, dry_run: true, idempotency_key: context.newId() }));
-  /** Whether the seller has the set by now, where its answer does not say it. */
+  /** Asks if the seller has the set by now, unless its answer already tells. */
   const setBy = async ({ isNow }: Pick<End, 'isNow'>): Promise<Pick<End, 'isSet'>> => {
     if (isNow) return { isSet: true };
     const is = await preview();
@@ -187,14 +185,18 @@ async function changeAgent(work: Work): Promise<Changed | undefined> {
 
 type Taken = Extract<SetAnswer, { kind: 'taken' }>;
 
-/** The seller has the set as it was: whether it is to be sent once more, with what is to go elsewhere. */
+/** True if the seller has the set unchanged, but a subscription is to move: then it is sent once more. */
 async function isMovedOn(work: Work, set: SubscriptionSet, { isUnchanged }: Taken): Promise<boolean> {
   if (!isUnchanged || !set.subscriptions.some(isMoving)) return false;
   const moved = await note(work, { isSet: true });
   return moved !== undefined && isToSend(moved.set);
 }
 
-/** The key of the same call before, where that was not answered and the seller knows it still; else a new one. Durable. */
+/**
+ * The key of the same call before, if that was not answered and its seller still knows it; otherwise a new one. It is
+ * durable.
+ * @returns undefined if another process has taken the set.
+ */
 async function keyOf({ context, held }: Work, args: JsonObject): Promise<string | undefined> {
   const hash = context.hashes.sha256Hex(utf8(JSON.stringify(args)));
   const fresh = context.newId();
@@ -207,7 +209,7 @@ async function keyOf({ context, held }: Work, args: JsonObject): Promise<string 
   return is?.key;
 }
 
-/** Sends the set while it is held; an error says nothing of what was done. */
+/** Sends the set while it is held. An error leaves it unknown what was done. */
 async function sent(
   { context, held, given }: Work,
   send: () => Promise<unknown>,
@@ -224,7 +226,10 @@ async function sent(
 
 const TAKEN = 'Another process has taken the set meanwhile.';
 
-/** What the first look says, before anything is sent: the account's id is known before its proof of control comes. */
+/**
+ * Writes the result of the first look before anything is sent: the account's id must be known before its proof of
+ * control arrives.
+ */
 async function note(
   { context, held, given, routes, missed }: Work,
   seen: Partial<Reading> & Pick<Look, 'isSet'>,
@@ -240,34 +245,34 @@ async function note(
       set.subscriptions.some(({ ref, state }) => ref === one.ref && state === 'active');
     const again = after.set.subscriptions.filter((one) => one.state === 'pending' && wasActive(one));
     const is = sentElsewhere(context, { set: after.set, routes }, rows, now);
-    // What is lost is told where it is concluded.
+    // A loss is reported at the conclusion.
     return { set: { ...is, subscriptions: unlessLost(set, is) }, again };
   });
   missed.push(...(noted?.again ?? []));
   return noted;
 }
 
-/** With those that were active still, until the conclusion. */
+/** The subscriptions, with the lost ones as they were, until the conclusion. */
 const unlessLost = (was: SubscriptionSet, is: SubscriptionSet): SubscriptionSet['subscriptions'] =>
   is.subscriptions.map((one) =>
     one.state === 'lost' ? (was.subscriptions.find(({ ref }) => ref === one.ref) ?? one) : one,
   );
 
-/** Writes what is known, and gives the set back. */
+/** Writes the result, and releases the set. */
 async function conclude(work: Work, end: End): Promise<Changed | undefined> {
   const { context, held, routes, missed } = work;
   const { sent: how = 'nothing', vanished = [], error, isNow: _isNow, ...seen } = end;
   const look: Look = { ...seen, routes, sent: how };
   const askedMs = askedPause(error);
   return whileHeld(context, held, (set, now) => {
-    // Of an account that was never found nothing was sent: the seller has no entry of ours.
+    // The account was never found, so nothing was sent: the seller has no entry of ours.
     const isNowhere = set.accountId === undefined && isUnknown(error);
     const { set: is, lost, refused } = looked(set, isNowhere ? { ...look, entries: [] } : look, now);
-    // A refusal of what was to be sent is known; any other error is waited for.
+    // A refusal of what was to be sent is a result. Any other error means another try.
     const isFailed = error !== undefined && !(how === 'refused' && isToSend(set));
     const { failures, waitMs: forMs } = waitOf(is, isFailed ? { askedMs } : undefined);
     const { sent: call, ...rest } = is;
-    // A key is of one call, and that is over.
+    // A key belongs to one call, and that call is over.
     const isOpen = how === 'unanswered' && !isOfKey(error);
     return {
       set: { ...rest, failures, ...(isOpen && call && { sent: call }) },
@@ -283,16 +288,16 @@ async function conclude(work: Work, end: End): Promise<Changed | undefined> {
 const isUnknown = (error: unknown): boolean =>
   isOfKind(error, RegistrationError) && error.code === 'account_unknown';
 
-/** What an error that came before the set was sent, or for an answer, does to what is wanted. */
+/** The effect of an error that came before the set was sent, or as the answer. */
 function failed({ signal }: Pick<Given, 'signal'>, error: unknown): End {
-  // The reason that an owner aborts with may be any error, also one of another seller.
+  // An owner may abort with any error as the reason, even one of another seller.
   const isForGood = !signal.aborted && isRefusal(error);
   return isForGood ? { sent: 'refused', error, reason: textOf(error) } : unanswered(error);
 }
 
 const unanswered = (error: unknown): End => ({ sent: 'unanswered', error, reason: textOf(error) });
 
-/** Errors of a key, which a new one mends. */
+/** Errors of a key: a new key solves them. */
 const OF_KEY: ReadonlySet<string> = new Set(['IDEMPOTENCY_CONFLICT', 'IDEMPOTENCY_EXPIRED', 'CONFLICT']);
 
 const isOfKey = (error: unknown): boolean => isOfKind(error, SellerError) && OF_KEY.has(error.code);
@@ -302,7 +307,9 @@ function isRefusal(error: unknown): boolean {
   return isOfKind(error, RegistrationError) && UNSENDABLE.has(error.code);
 }
 
-/** The set cannot be sent. Any other error of ours is this process's, or of an answer. */
+/**
+ * Errors because of which the set cannot be sent. Any other error of ours is about this process, or about an answer.
+ */
 const UNSENDABLE: ReadonlySet<RegistrationErrorCode> = new Set<RegistrationErrorCode>([
   'account_unknown',
   'foreign_credentials',
@@ -313,7 +320,7 @@ const UNSENDABLE: ReadonlySet<RegistrationErrorCode> = new Set<RegistrationError
 
 const textOf = (error: unknown): string => printableText(messageOf(error), MAX_TEXT);
 
-/** The pause that the seller asks for. Ms. */
+/** The pause that the seller asks for; undefined if it asks for none. Ms. */
 function askedPause(error: unknown): number | undefined {
   if (!isOfKind(error, SellerError) && !isOfKind(error, SellerBusyError)) return undefined;
   return waitMs(error.retryAfterMs);

@@ -1,3 +1,5 @@
+// Builds the entries of a set that are sent, and compares the seller's with those that are wanted (subscriptions.md
+// §2.3, §2.7). The change of a set calls it; the check of URLs compares with it.
 import { isJsonObject, type JsonObject, present, textMember } from '../../codec/members.ts';
 import { quoted } from '../../codec/printable.ts';
 import type { Json } from '../answer-json.ts';
@@ -7,15 +9,13 @@ import type { Route } from '../routes.ts';
 import type { Entry } from './account-reading.ts';
 import { type Form, isSameSet, type Subscription, type SubscriptionSet } from './set-row.ts';
 
-/* Entries of a set: what is sent (subscriptions.md §2.3), and what of it is there (§2.7). */
-
-/** Entries that a set may have. */
+/** The largest number of entries in a set. */
 export const MOST_ENTRIES = 16;
 
-/** Routes of the seller, by their names. */
+/** The routes of the seller by their names. */
 export type SetRoutes = ReadonlyMap<string, Route>;
 
-/** The set of an account with what is wanted of ours. @throws RegistrationError */
+/** The entries of an account's set, with ours as they are wanted. @throws RegistrationError */
 export function accountEntries(
   { subscriptions }: SubscriptionSet,
   read: readonly Entry[],
@@ -33,7 +33,7 @@ export function accountEntries(
   return withinLimit([...kept, ...wanted]);
 }
 
-/** What an agent is to have: of one that was refused, what it had before. @throws RegistrationError */
+/** The entries that an agent is to have. A refused subscription keeps its former entry. @throws RegistrationError */
 export function agentEntries({ subscriptions }: SubscriptionSet, routes: SetRoutes): readonly Json[] {
   return withinLimit(
     subscriptions.flatMap((one) => {
@@ -50,9 +50,9 @@ function formAtAgent(one: Subscription): Form | undefined {
 
 const isChanged = ({ state }: Subscription): boolean => state === 'pending' || state === 'removing';
 
-/** @throws RegistrationError `set_full` */
+/** Bounds the number of entries. @throws RegistrationError `set_full` */
 function withinLimit(entries: readonly JsonObject[]): readonly Json[] {
-  // What came from a seller is checked for JSON before it is sent.
+  // Entries of a seller are checked for JSON before they are sent.
   if (entries.length <= MOST_ENTRIES) return entries as readonly Json[];
   throw new RegistrationError(
     'set_full',
@@ -60,7 +60,7 @@ function withinLimit(entries: readonly JsonObject[]): readonly Json[] {
   );
 }
 
-/** The URL that it was told, for as long as that is served; undefined where it is not. */
+/** The URL by which a subscription was asked for; undefined if that is no longer served. */
 export const urlOf = ({ base, route }: Form, routes: SetRoutes): string | undefined =>
   routes.get(route)?.urls.find((one) => one.slice(0, one.lastIndexOf('/')) === base);
 
@@ -80,7 +80,11 @@ function wantedEntry(subscriberId: string, form: Form, routes: SetRoutes): JsonO
   };
 }
 
-/** @param secretOf its credentials; undefined where nobody knows them. @throws RegistrationError `foreign_credentials` */
+/**
+ * An entry of others, unchanged.
+ * @param secretOf returns its credentials; undefined if they are unknown.
+ * @throws RegistrationError `foreign_credentials`
+ */
 function asItWas(entry: Entry, secretOf: (scheme: unknown) => string | undefined): JsonObject {
   requireExact(entry);
   const authentication = present(entry, 'authentication');
@@ -96,10 +100,10 @@ function asItWas(entry: Entry, secretOf: (scheme: unknown) => string | undefined
   );
 }
 
-/** A number from here on may have been another one in the seller's answer. */
+/** From this number on, the value in the seller's answer may have been a different one. */
 const INEXACT = 2 ** 53;
 
-/** @throws RegistrationError `request_invalid` for a number that may not be sent back as it was. */
+/** Refuses an entry with a number that cannot be sent back exactly. @throws RegistrationError `request_invalid` */
 function requireExact(entry: Entry): void {
   const isInexact = (value: unknown): boolean =>
     typeof value === 'number'
@@ -112,7 +116,10 @@ function requireExact(entry: Entry): void {
   );
 }
 
-/** At our URL ours, of whichever row the entry is; never at another, where a seller would send a bearer token. */
+/**
+ * The credentials of an entry. At our URL they are ours, whichever row has the entry. At any other URL ours are never
+ * used: the seller would send a bearer token there.
+ */
 function credentialsOf(
   entry: Entry,
   scheme: unknown,
@@ -129,7 +136,7 @@ function credentialsOf(
   return Object.hasOwn(given, id) ? given[id] : undefined;
 }
 
-/** The scheme of an entry's `authentication`; undefined where it has none. */
+/** The scheme of an entry's `authentication`; undefined if it has none. */
 function schemeIn(entry: JsonObject): unknown {
   const authentication = present(entry, 'authentication');
   if (!isJsonObject(authentication)) return authentication;
@@ -137,7 +144,10 @@ function schemeIn(entry: JsonObject): unknown {
   return Array.isArray(schemes) ? (schemes as readonly unknown[])[0] : schemes;
 }
 
-/** Why an entry is not the subscription as it is wanted; undefined where it is. @param url its own; undefined: it has none. */
+/**
+ * The difference of an entry from the subscription that is wanted; undefined if there is none.
+ * @param url its own; undefined: it has none.
+ */
 export function differs(
   entry: JsonObject | undefined,
   { scheme, eventTypes }: Pick<Form, 'scheme' | 'eventTypes'>,

@@ -1,15 +1,15 @@
+// Lets one process at a time change a set: it holds the row, for longer than a call takes (subscriptions.md §1.4).
+// `subscribe`, `unsubscribe` and the looks take sets by it.
 import type { Hashes } from '../../crypto/engine.ts';
 import type { RegistrationRows, StoreRegistrations } from '../../stores/store.ts';
 import { isSameUrl } from '../../windows/told.ts';
 import { givenAt, saveGiven } from '../told/url-row.ts';
 import { setAt, setRow, type SubscriptionSet, urlsOf } from './set-row.ts';
 
-/* One process changes a set at a time (subscriptions.md §1.4): it holds the row, and longer than a call takes. */
-
 export interface HoldContext {
   readonly registrations: StoreRegistrations;
   readonly hashes: Pick<Hashes, 'sha256Hex'>;
-  /** Longer than a call takes. Ms. */
+  /** The time for which a set is held: longer than a call takes. Ms. */
   readonly holdMs: number;
 }
 
@@ -22,7 +22,7 @@ export interface Held {
 
 export type Taken = { readonly set: SubscriptionSet } | { readonly waitMs: number } | undefined;
 
-/** Whether somebody else changes it now. A clock that was ahead must not hold it up. */
+/** The time for which another process still holds the set. A clock that was ahead must not prolong it. Ms. */
 function leftMs({ hold }: SubscriptionSet, by: string, now: number): number {
   if (!hold || hold.by === by) return 0;
   const left = hold.until - now;
@@ -30,9 +30,9 @@ function leftMs({ hold }: SubscriptionSet, by: string, now: number): number {
 }
 
 /**
- * Takes the set, in one step with what is wanted of it.
- * @param want the set as it is wanted; undefined: nothing is to be done.
- * @returns how long somebody else may hold it; undefined where nothing is to be done.
+ * Takes the set, in one step with the change that is wanted.
+ * @param want returns the wanted set; undefined: there is nothing to do.
+ * @returns the set, or the time for which another process may hold it; undefined if there is nothing to do.
  */
 export function take(
   { registrations, hashes, holdMs }: HoldContext,
@@ -53,15 +53,15 @@ export function take(
   });
 }
 
-/** What a step makes of a set that is held; `released`: it is given back, and left alone for so long. Ms. */
+/** The result of a step on a held set. `released` gives it back, and delays its next look by that time, ms. */
 export interface Step {
   readonly set: SubscriptionSet;
   readonly released?: { readonly waitMs: number | undefined };
 }
 
 /**
- * Changes a set that this process holds, and holds it anew, or releases it.
- * @returns what `change` came to; undefined where somebody else has taken it, or it was deleted.
+ * Changes a set that this process holds, and holds it anew or releases it.
+ * @returns the result of `change`; undefined if another process has taken the set, or it was deleted.
  */
 export function whileHeld<T extends Step>(
   { registrations, hashes, holdMs }: HoldContext,
@@ -85,7 +85,7 @@ export function whileHeld<T extends Step>(
   });
 }
 
-/** A URL that no subscription of the set is on any more was left now (told.md §3.4). */
+/** Notes the URLs that no subscription of the set uses any more (told.md §3.4). */
 function noteLeft(
   rows: RegistrationRows,
   before: SubscriptionSet,
@@ -99,6 +99,6 @@ function noteLeft(
   }
 }
 
-/** Holds a set for longer. @returns it. */
+/** Holds a set for longer. @returns the set. */
 export const heldOn = (context: HoldContext, held: Held): Promise<Step | undefined> =>
   whileHeld(context, held, (set) => ({ set }));

@@ -1,10 +1,10 @@
+// Checks that a seller offers the event types of a subscription for its account or its agent (subscriptions.md §2.8).
+// `subscribe` calls it before anything is written.
 import { isJsonObject, type JsonObject, present } from '../../codec/members.ts';
 import { sellerText } from '../answer.ts';
 import { capabilitiesIn } from '../capabilities.ts';
 import { RegistrationError } from '../registrations-errors.ts';
 import { SYNC_ACCOUNTS, SYNC_AGENT } from './sync-answers.ts';
-
-/* Which event types a seller offers for a channel (subscriptions.md §2.8). */
 
 export type Channel = 'account' | 'agent';
 
@@ -18,7 +18,7 @@ export interface Offers {
 
 const OPERATION: Readonly<Record<Channel, string>> = { account: SYNC_ACCOUNTS, agent: SYNC_AGENT };
 
-/** Types that come by a media buy, or by the agent. */
+/** Types that come with a media buy, or for the agent. */
 const NEVER_OF_ACCOUNT: ReadonlySet<string> = new Set([
   'impairment',
   'scheduled',
@@ -31,10 +31,10 @@ const NEVER_OF_ACCOUNT: ReadonlySet<string> = new Set([
 const OF_AGENT: readonly string[] = ['capabilities.changed'];
 const WHOLESALE = /^(?:product|signal|wholesale_feed)\./;
 
-/** Types that are listed in a message. */
+/** The largest number of types in a message. */
 const MOST_TOLD = 64;
 
-/** @throws RegistrationError `event_types_not_offered` */
+/** Refuses event types that the seller does not offer. @throws RegistrationError `event_types_not_offered` */
 export function requireOffered(channel: Channel, eventTypes: readonly string[], offers: Offers): void {
   const operation = OPERATION[channel];
   if (offers.names && !offers.names.includes(operation)) {
@@ -68,7 +68,7 @@ interface Offered {
 
 const membersOf = (value: unknown): JsonObject => (isJsonObject(value) ? value : {});
 
-/** The types of a capability; undefined where it does not list them. */
+/** The types of a capability; undefined if it does not list them. */
 function typesIn(capability: unknown): readonly string[] | undefined {
   if (!isJsonObject(capability)) return undefined;
   if (present(capability, 'supported') === false) return [];

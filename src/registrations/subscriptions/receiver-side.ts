@@ -1,3 +1,5 @@
+// Answers proofs of control, and finds the subscription of an event (subscriptions.md §3, §5.1). The receiver asks it
+// through `createReceiver({ registrations })`.
 import { putBounded } from '../../shared/bounded.ts';
 import { quoted } from '../../codec/printable.ts';
 import type { WebhookChallenge } from '../../events/challenge.ts';
@@ -13,11 +15,12 @@ import {
   type SubscriptionSet,
 } from './set-row.ts';
 
-/* What a receiver asks of subscriptions: proofs of control (subscriptions.md §3), and whose an event is (§5.1). */
-
 export type SubscriptionAnswers = Required<Pick<EventRegistrations, 'answersChallenge' | 'subscriptionRef'>>;
 
-/** Refs of subscriber ids that are cached. Neither changes: an id is in the store before anybody is told it. */
+/**
+ * The largest number of subscriber ids whose `ref` is cached. Neither changes: an id is stored before anybody is told
+ * it.
+ */
 const MOST_KEPT = 10_000;
 
 export function subscriptionAnswers(registrations: StoreRegistrations): SubscriptionAnswers {
@@ -46,7 +49,7 @@ export function subscriptionAnswers(registrations: StoreRegistrations): Subscrip
 const subscriptionIn = ({ subscriptions }: SubscriptionSet, id: string): Subscription | undefined =>
   subscriptions.find(({ subscriberId }) => subscriberId === id);
 
-/** Why a proof of control gets no (subscriptions.md §3.1); undefined: it gets yes. */
+/** The reason to refuse a proof of control (subscriptions.md §3.1); undefined if it is approved. */
 function noReason(
   challenge: WebhookChallenge,
   set: SubscriptionSet,
@@ -59,7 +62,7 @@ function noReason(
   return placeReason(challenge, set) ?? formReason(challenge, subscription);
 }
 
-/** Whether it is of another account, or of the agent. */
+/** The reason if it names another account, or the agent instead of an account. */
 function placeReason(challenge: WebhookChallenge, set: SubscriptionSet): string | undefined {
   const { scope, account_id: accountId } = challenge;
   const isOfAccount = set.account !== undefined;
@@ -79,7 +82,7 @@ const MODES: Readonly<Record<Form['scheme'], string>> = {
   Bearer: 'Bearer',
 };
 
-/** Whether it proves neither the form that is wanted nor the one that was active last. */
+/** The reason if it proves neither the wanted form nor the latest active one. */
 function formReason(challenge: WebhookChallenge, subscription: Subscription): string | undefined {
   const { delivery_auth: auth, event_types: types } = challenge;
   const forms = [subscription, ...(subscription.last ? [subscription.last] : [])];
@@ -92,7 +95,7 @@ function formReason(challenge: WebhookChallenge, subscription: Subscription): st
   return `event_types are ${listed(types ?? [])}, and the subscription is for ${ofMode.map(({ eventTypes }) => listed(eventTypes)).join(' or ')}`;
 }
 
-/** Of the right mode, and yet not what is configured at this URL. */
+/** The reason if the mode is right, but the authentication is not the one for this URL. */
 function authReason({ delivery_auth: auth }: WebhookChallenge): string {
   if (auth?.mode === MODES.signature)
     return 'delivery_auth.mode is "rfc9421", and this URL is given for a legacy scheme';
@@ -100,10 +103,10 @@ function authReason({ delivery_auth: auth }: WebhookChallenge): string {
   return `delivery_auth.credential_fingerprint is ${given} that of the credentials given with this URL: somebody may have changed the subscription on its way`;
 }
 
-/** Of a list as long as a seller likes. */
+/** The largest number of names in a message: a seller's list may be of any length. */
 const MOST_LISTED = 8;
 
-/** A list of names in a sentence. */
+/** A list of names for a sentence. */
 function listed(names: readonly string[]): string {
   const shown = names.slice(0, MOST_LISTED).map(quoted).join(', ');
   return names.length > MOST_LISTED ? `[${shown} and ${names.length - MOST_LISTED} more]` : `[${shown}]`;

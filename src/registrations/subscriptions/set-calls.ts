@@ -1,3 +1,5 @@
+// Makes the calls of a change, each of which ends before another process may take the set. The change of a set calls
+// it. Credentials that an answer or an error repeats are removed.
 import { boundedCall } from '../../calls/bounded-call.ts';
 import { refusedBy } from '../../calls/refused-answer.ts';
 import { readJson } from '../../codec/json-reader.ts';
@@ -11,13 +13,11 @@ import { SellerError } from '../seller-error.ts';
 import { invalid, readAccount, type Reading } from './account-reading.ts';
 import { answeredObject } from './sync-answers.ts';
 
-/* Calls of the change of a set: each ends before somebody else may take the set. */
-
 export interface CallContext {
   readonly call: CallSeller;
-  /** Resolves early where the signal aborts. */
+  /** Resolves early if the signal aborts. */
   readonly sleep: (ms: number, signal?: AbortSignal) => Promise<void>;
-  /** Of a reading, and of a call: shorter than the hold. Ms. */
+  /** The time limit of a call, or of a reading with all its pages: shorter than the hold. Ms. */
   readonly limitMs: number;
 }
 
@@ -26,11 +26,11 @@ export interface Calling {
   readonly context: CallContext;
   readonly held: { readonly agentUrl: string };
   readonly given: { readonly signal: AbortSignal };
-  /** By which its caller chooses a token (calls.md §4.4): the one that is asked for, else any of the set. */
+  /** The `ref` by which the caller chooses a token (calls.md §4.4): the one that is asked for, or any of the set. */
   readonly ref: string | undefined;
 }
 
-/** The set of an account, all pages. */
+/** Reads the set of an account, in all its pages. */
 export async function read(work: Calling, account: JsonObject): Promise<Reading> {
   return within(work, 'list_accounts', (signal) =>
     readAccount(async (operation, args) => {
@@ -45,7 +45,7 @@ export async function read(work: Calling, account: JsonObject): Promise<Reading>
 export const ask = (work: Calling, operation: string, args: JsonObject): Promise<unknown> =>
   within(work, operation, (signal) => called(work, operation, args, signal));
 
-/** One call. An error of the seller's that a client threw is its answer. Credentials that either repeats are left out. */
+/** Makes one call. A seller's error that a client threw is its answer. Credentials that are repeated are left out. */
 async function called(
   { context, held, ref }: Calling,
   operation: string,
@@ -66,7 +66,7 @@ async function called(
   }
 }
 
-/** A shorter text may stand in an answer by chance. */
+/** The least length of a secret that is searched for. A shorter text may stand in an answer by chance. */
 const LEAST_SECRET = 16;
 const HIDDEN = '***';
 
@@ -88,7 +88,7 @@ function withoutSecrets(answer: unknown, secrets: readonly string[]): unknown {
   return readJson(secrets.reduce((shown, secret) => shown.replaceAll(secret, HIDDEN), text));
 }
 
-/** An error that repeats none: of one that does, what it says in words is left out, and its causes. */
+/** An error without credentials. If it repeats some, its message and its causes are left out. */
 function errorWithout(error: unknown, secrets: readonly string[]): unknown {
   if (secrets.length === 0) return error;
   const ofSeller = isOfKind(error, SellerError) ? error : undefined;
@@ -101,7 +101,7 @@ function errorWithout(error: unknown, secrets: readonly string[]): unknown {
 
 const LEFT_OUT = 'the text of the error repeats credentials, and is left out';
 
-/** Runs `work` for as long as a call may take, while the owner waits. */
+/** Runs `work` within the time limit of a call, while the owner waits. */
 async function within<T>(
   { context: { sleep, limitMs: ms }, given: { signal } }: Calling,
   what: string,

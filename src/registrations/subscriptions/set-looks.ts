@@ -1,3 +1,5 @@
+// Looks at sets that are due: finishes the work of a process that died, and reads active sets once a day
+// (subscriptions.md §1.4, §4). `registrations.start` runs it.
 import { MAX_TEXT, printableText } from '../../codec/printable.ts';
 import type { RaiseAlarm } from '../../shared/alarms.ts';
 import { messageOf } from '../../shared/errors.ts';
@@ -6,22 +8,20 @@ import { type ChangeContext, changeSet } from './change.ts';
 import { take } from './hold.ts';
 import { tellChange } from './subscription-news.ts';
 
-/* Looks at the sets that are due: what a process left is finished, and what is active is read once a day (subscriptions.md §1.4, §4). */
-
 export interface LooksContext extends ChangeContext {
   readonly raise: RaiseAlarm;
   readonly warn: (fields: object, message: string) => void;
 }
 
-/** Sets that are looked at concurrently. */
+/** The largest number of sets that are looked at at once. */
 const MOST = 10;
 
-/** Until the signal aborts; resolves when the running looks have ended. */
+/** Runs until the signal aborts; resolves when the running looks have ended. */
 export async function lookAtSets(context: LooksContext, stopping: AbortSignal): Promise<void> {
   while (!stopping.aborted) await context.sleep(await looks(context, stopping), stopping);
 }
 
-/** @returns how long nothing is due, ms. */
+/** Looks at the sets that are due. @returns the time until the next look, ms. */
 async function looks(context: LooksContext, stopping: AbortSignal): Promise<number> {
   const { registrations, holdMs, warn } = context;
   try {

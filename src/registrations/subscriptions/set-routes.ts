@@ -1,3 +1,4 @@
+// Finds and makes the URLs of the subscriptions of a set (subscriptions.md §2.3, §2.9). The change of a set calls it.
 import type { RegistrationRows } from '../../stores/store.ts';
 import { isSameUrl } from '../../windows/told.ts';
 import { type OwnRoutes, ownRoutesIn } from '../told/own-routes.ts';
@@ -10,8 +11,6 @@ import { textMember } from '../../codec/members.ts';
 import { isOpen } from './set-states.ts';
 import { type Form, type Subscription, type SubscriptionSet, unmoved } from './set-row.ts';
 
-/* The URLs that the subscriptions of a set have, and are to have (subscriptions.md §2.3, §2.9). */
-
 export interface RoutesContext extends HoldContext {
   readonly routes: Pick<Routes, 'routeOf' | 'routeAt' | 'ours'>;
 }
@@ -22,9 +21,9 @@ export interface WithRoutes {
 }
 
 /**
- * The routes of a set that is held, durable before the seller is told (subscriptions.md §3.2). What is to be sent, and has a URL that is
- * served no more or was retired, has another one in the set.
- * @returns undefined where somebody else has taken the set.
+ * The routes of a held set, durable before the seller is told (subscriptions.md §3.2). A subscription that is to be
+ * sent gets a new URL if its own is no longer served, or was retired.
+ * @returns undefined if another process has taken the set.
  */
 export async function withRoutes(
   context: RoutesContext,
@@ -52,7 +51,7 @@ export async function withRoutes(
   return is && { set: is.set, routes: found };
 }
 
-/** Of all forms, by name; without those whose credentials are gone. */
+/** The routes of all forms, by name, without those whose credentials are gone. */
 async function knownRoutes(
   { routes }: RoutesContext,
   { agentUrl }: Held,
@@ -66,7 +65,7 @@ async function knownRoutes(
   return found;
 }
 
-/** Subscriptions that are to be sent, and have no URL that may be told. Of an agent all are sent each time. */
+/** The subscriptions that are to be sent but have no URL for that. Of an agent all are sent each time. */
 async function unsendable(
   { registrations, hashes }: RoutesContext,
   { set, routes }: WithRoutes,
@@ -87,7 +86,7 @@ function toldAnew(one: Subscription, told: Route | undefined): Subscription {
   return { ...one, base, route };
 }
 
-/** With the routes of all entries that have credentials and a URL that this seller was given, of whichever row they are. */
+/** The routes of all entries with credentials at a URL that this seller was given, whichever row has the entry. */
 export async function withEntryRoutes(
   { routes }: Pick<RoutesContext, 'routes'>,
   agentUrl: string,
@@ -104,7 +103,9 @@ export async function withEntryRoutes(
   return all;
 }
 
-/** Subscriptions that are to go elsewhere are wanted there from now on (subscriptions.md §2.9). Within a step of the store. */
+/**
+ * Sets the wanted URL of subscriptions that are to move (subscriptions.md §2.9). It runs within a step of the store.
+ */
 export function sentElsewhere(
   { hashes }: Pick<RoutesContext, 'hashes'>,
   { set, routes }: WithRoutes,
@@ -118,14 +119,17 @@ export function sentElsewhere(
     subscriptions: set.subscriptions.map((one) => {
       const form = one.state === 'active' ? formThere(one, own) : undefined;
       const given = form && givenAt(rows, form, hashes);
-      // Another process has changed the routes meanwhile: the next look finds it.
+      // Another process has changed the routes meanwhile: the next look finds out.
       if (!form || !given || given.retiredAt !== undefined || urlOf(form, routes) === undefined) return one;
       return isSameUrl(form, one) && form.scheme === one.scheme ? unmoved(one) : sentAs(one, form, now);
     }),
   };
 }
 
-/** The form in which a subscription is to go elsewhere; undefined where it is not, or where its seller may not be told yet. */
+/**
+ * The form of a subscription at its target; undefined if it does not move, or if its seller may not be given the route
+ * yet.
+ */
 function formThere({ move, ...one }: Subscription, own: OwnRoutes): Form | undefined {
   if (move?.state !== 'waiting') return undefined;
   const { base = one.base, scheme = one.scheme } = move.to;

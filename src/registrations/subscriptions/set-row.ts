@@ -1,3 +1,5 @@
+// Keeps the row of a set: all our subscriptions of one account, or of the whole agent (subscriptions.md §1). All that
+// reads or changes subscriptions uses it.
 import { canonicalJson } from '../../codec/canonical-json.ts';
 import { encodeBase64Url, utf8 } from '../../codec/encoding.ts';
 import type { Hashes } from '../../crypto/engine.ts';
@@ -9,8 +11,6 @@ import type { RouteScheme, Seller } from '../seller.ts';
 import type { MoveTarget } from '../told/move-row.ts';
 import { isSameUrl, type OurUrl } from '../../windows/told.ts';
 
-/* The row of a set (subscriptions.md §1). */
-
 /**
  * The state of a subscription. `pending`: it is not yet known to be set. `active`: the seller has it. `refused`: the
  * seller refused it, or it cannot be sent. `lost`: the seller has paused or dropped it. `removing`: it is not yet known
@@ -18,17 +18,17 @@ import { isSameUrl, type OurUrl } from '../../windows/told.ts';
  */
 export type SubscriptionState = 'pending' | 'active' | 'refused' | 'lost' | 'removing';
 
-/** A form of a subscription, as a seller is told it: base and route are those of its URL. */
+/** A form of a subscription, as a seller is asked for it. Base and route are those of its URL. */
 export interface Form extends OurUrl {
   readonly eventTypes: readonly string[];
   readonly scheme: RouteScheme;
 }
 
-/** Where a subscription is to go (told.md §3.6). `under_way`: the form that is wanted is there. */
+/** The move of a subscription (told.md §3.6). `under_way`: its wanted form is at the target. */
 export interface SetMove {
   readonly to: MoveTarget;
   readonly state: 'waiting' | 'under_way' | 'refused';
-  /** Why it was refused. */
+  /** The reason for a refusal. */
   readonly reason?: string;
 }
 
@@ -38,38 +38,38 @@ export interface Subscription extends Form {
   readonly subscriberId: string;
   readonly state: SubscriptionState;
   readonly reason?: string;
-  /** It has been in this state since then. */
+  /** The time since which it has been in this state. */
   readonly since: number;
-  /** As it was active last. */
+  /** Its latest active form. */
   readonly last?: Form;
   readonly move?: SetMove;
-  /** Answers without an error after which it was not there as it was sent. */
+  /** The number of answers without an error after which it was missing, or different. */
   readonly tries?: number;
 }
 
-/** One process changes the set, until then. */
+/** The hold of one process, which alone may change the set until then. */
 export interface Hold {
   readonly by: string;
   readonly until: number;
-  /** A clock that was ahead must not put it off for longer. */
+  /** The length of the hold. A clock that was ahead must not prolong it. */
   readonly ms: number;
 }
 
 /** The set of an account, or of an agent. */
 export interface SubscriptionSet {
   readonly seller: Seller;
-  /** The owner's object, as JSON text; absent: of the agent. */
+  /** The owner's object, as JSON text; absent: the set is the agent's. */
   readonly account?: string;
   readonly accountId?: string;
   readonly subscriptions: readonly Subscription[];
   readonly hold?: Hold;
-  /** Changes and looks in a row that came to nothing. */
+  /** The number of failed changes and looks in a row. */
   readonly failures?: number;
-  /** Of an agent: the call that was sent last, and until when the seller knows its key. */
+  /** The latest call for an agent's set, and the time until which the seller knows its key. */
   readonly sent?: { readonly key: string; readonly until: number; readonly hash: string };
 }
 
-/** Names a set within its seller: 43 characters (subscriptions.md §1.3). */
+/** The name of a set within its seller: 43 characters (subscriptions.md §1.3). */
 export function setName(
   account: JsonObject | undefined,
   hashes: Pick<Hashes, 'sha256Hex' | 'sha256'>,
@@ -80,24 +80,27 @@ export function setName(
 const RANDOM_BYTES = 12;
 const ID = /^([\w-]{43})\.[\w-]{16}$/;
 
-/** A new subscriber id of the set. */
+/** A new subscriber id for the set of that name. */
 export const newSubscriberId = (name: string, randomBytes: RandomBytes): string =>
   `${name}.${encodeBase64Url(randomBytes(RANDOM_BYTES))}`;
 
-/** The name of the set that a subscriber id is of; undefined where it is not one that `newSubscriberId` makes. */
+/** The name of the set in a subscriber id; undefined if `newSubscriberId` did not make the id. */
 export const setNameIn = (subscriberId: string): string | undefined => ID.exec(subscriberId)?.[1];
 
-/** @throws Fault `misconfigured` for a damaged row. */
+/** The set in a row. @throws Fault `misconfigured` for a damaged row. */
 export const setIn = ({ value }: Pick<RegistrationRow, 'value'>): SubscriptionSet =>
   storedObject(value) as unknown as SubscriptionSet;
 
-/** The set of that name; undefined where there is none. @throws Fault `misconfigured` for a damaged row. */
+/** The set of that name; undefined if there is none. @throws Fault `misconfigured` for a damaged row. */
 export function setAt(rows: RegistrationRows, name: string): SubscriptionSet | undefined {
   const row = rows.get('subscription', name);
   return row && setIn(row);
 }
 
-/** @param dueAt when the set is looked at again; null: not. One without a subscription is deleted. */
+/**
+ * The row of a set. A set without a subscription is deleted.
+ * @param dueAt the time of its next look; null: there is none.
+ */
 export function setRow(name: string, set: SubscriptionSet, dueAt: number | null): RegistrationRow {
   const isGone = set.subscriptions.length === 0 && !set.hold;
   return {
@@ -111,16 +114,16 @@ export function setRow(name: string, set: SubscriptionSet, dueAt: number | null)
   };
 }
 
-/** The URLs that a subscription is on (told.md §1.2). What was refused, and never set, is on none. */
+/** The URLs that a subscription uses (told.md §1.2). A refused one that was never set uses none. */
 export function urlsOf({ base, route, state, last }: Subscription): readonly OurUrl[] {
   const urls = [...(state === 'refused' ? [] : [{ base, route }]), ...(last ? [last] : [])];
   return urls.filter((one, at) => at === urls.findIndex((other) => isSameUrl(one, other)));
 }
 
-/** Whether it is to be sent elsewhere, or was and is not there yet. */
+/** True if it is to move, or was sent there and is not there yet. */
 export const isMoving = ({ move }: Subscription): boolean => move !== undefined && move.state !== 'refused';
 
-/** Without where it is to go. */
+/** The subscription without its move. */
 export const unmoved = ({ move: _over, ...one }: Subscription): Subscription => one;
 
 /** True if two lists have the same members. */

@@ -1,3 +1,5 @@
+// Derives the states of the subscriptions of a set from a look at the seller, and the wait until the next
+// (subscriptions.md §2.7, §4). Pure. The change of a set calls it.
 import { DAY_MS } from '../../windows/calendar.ts';
 import type { JsonObject } from '../answer-json.ts';
 import { storedObject } from '../operation-rows.ts';
@@ -5,19 +7,17 @@ import type { Entry } from './account-reading.ts';
 import { differs, type SetRoutes, urlOf } from './entries.ts';
 import { isMoving, type Subscription, type SubscriptionSet, unmoved } from './set-row.ts';
 
-/* What a look at the seller makes of the subscriptions of a set (subscriptions.md §2.7, §4). */
-
 /** The facts that a look found about a set. */
 export interface Look {
-  /** Of an account: what was read. Absent: nothing is known of what the seller has. */
+  /** The entries of an account that were read. Absent: the seller's set is unknown. */
   readonly entries?: readonly Entry[];
-  /** Of an agent: whether the seller has what is wanted. */
+  /** For an agent: true if the seller has the wanted set. */
   readonly isSet?: boolean;
   readonly routes: SetRoutes;
-  /** By this process, before it looked. `refused`: for good, with `reason`. */
+  /** The outcome of this process's own call before the look. `refused`: for good, with `reason`. */
   readonly sent: 'nothing' | 'answered' | 'refused' | 'unanswered';
   readonly reason?: string;
-  /** Its owner asks for it now: where it is gone, it is sent again. */
+  /** The `ref` whose owner asks for it now: if it is gone, it is sent again. */
   readonly asked?: string;
 }
 
@@ -27,10 +27,10 @@ export interface News {
   readonly refused: readonly Subscription[];
 }
 
-/** Answers without an error after which a subscription was not there. */
+/** The number of answers without an error after which a missing subscription counts as refused. */
 export const MOST_TRIES = 5;
 
-/** @returns the subscription as it is by now; undefined: it is gone. */
+/** Judges a subscription by a look. @returns the subscription as it is now; undefined: it is gone. */
 function judged(one: Subscription, look: Look, now: number): Subscription | undefined {
   const why = whyNot(one, look);
   if (one.state === 'removing') return removed(one, look, why);
@@ -48,7 +48,7 @@ const isSeen = ({ entries, isSet }: Look): boolean => entries !== undefined || i
 
 const NOT_SEEN = 'it is not known yet whether the seller has it';
 
-/** Why it is not known to be as it is wanted, or gone where that is wanted; undefined where it is. */
+/** The reason why it is not known to be as wanted, or gone if that is wanted; undefined if it is. */
 function whyNot(one: Subscription, { entries, isSet, routes }: Look): string | undefined {
   if (entries) {
     const [entry, second] = entries.filter(({ subscriber_id: id }) => id === one.subscriberId);
@@ -71,7 +71,7 @@ function activated(one: Subscription, now: number): Subscription {
   return { ...without(arrived(one)), state: 'active', since: now, last };
 }
 
-/** Where it was to go last may be elsewhere. */
+/** The subscription after it has arrived. Its latest target may be yet another place. */
 function arrived(one: Subscription): Subscription {
   const { move, base, scheme } = one;
   if (move?.state !== 'under_way') return one;
@@ -80,7 +80,7 @@ function arrived(one: Subscription): Subscription {
   return isThere ? unmoved(one) : { ...one, move: { to, state: 'waiting' } };
 }
 
-/** One that was to go elsewhere is wanted as it was (subscriptions.md §2.9). */
+/** The subscription after a refusal. If it was to move, its former form stays wanted (subscriptions.md §2.9). */
 function refused(one: Subscription, look: Look, reason: string, now: number): Subscription | undefined {
   const { move, last } = one;
   if (move?.state !== 'under_way' || !last) return { ...unmoved(one), state: 'refused', reason, since: now };
@@ -88,7 +88,7 @@ function refused(one: Subscription, look: Look, reason: string, now: number): Su
   return judged({ ...was, move: { to: move.to, state: 'refused', reason } }, look, now);
 }
 
-/** One whose removal the seller has refused has a reason. */
+/** The subscription that is to be removed. If the seller refused that, it keeps the reason. */
 function removed(one: Subscription, look: Look, why: string | undefined): Subscription | undefined {
   if (why === undefined) return undefined;
   return look.sent === 'refused' ? { ...one, reason: look.reason ?? why } : without(one);
@@ -104,19 +104,22 @@ function waiting(one: Subscription, look: Look, why: string, now: number): Subsc
   return refused(one, look, given, now);
 }
 
-/** One that was to be sent elsewhere next stays, where the seller does not even let the set be read. */
+/**
+ * A subscription whose move was not sent, because the seller even refuses to have the set read. It stays in its place.
+ */
 function unsent(one: Subscription, { reason = NOT_SEEN }: Look): Subscription {
   if (one.move?.state !== 'waiting') return one;
   return { ...one, move: { to: one.move.to, state: 'refused', reason } };
 }
 
-/** The set after a look, and what is new of it. */
+/** The set after a look, and its news. */
 export function looked(
   set: SubscriptionSet,
   look: Look,
   now: number,
 ): { readonly set: SubscriptionSet } & News {
-  // What was to be set beside it may be what was refused: it is removed without that soon.
+  // The refusal may be about a subscription that was to be set beside the removed one. The removal is soon repeated
+  // without it.
   const isBlamed = set.subscriptions.every(({ state }) => state !== 'pending');
   const subscriptions = set.subscriptions.flatMap((one) => {
     const isOther = one.state === 'removing' && look.sent === 'refused' && !isBlamed;
@@ -131,32 +134,32 @@ export function looked(
   return { set: { ...set, subscriptions }, lost: fresh('lost'), refused: fresh('refused') };
 }
 
-/** Whether anything of it is to be sent. */
+/** True if a subscription of the set is to be sent or removed. */
 export const isToSend = ({ subscriptions }: SubscriptionSet): boolean =>
   subscriptions.some(({ state }) => state === 'pending' || state === 'removing');
 
 const FIRST_MS = 10_000;
 const LONGEST_MS = 3_600_000;
 
-/** The wait after so many failures in a row (subscriptions.md §2.5). Ms. */
+/** The wait after that many failures in a row (subscriptions.md §2.5). Ms. */
 const backOff = (failures: number): number =>
   Math.min(FIRST_MS * 2 ** Math.min(failures - 1, 20), LONGEST_MS);
 
-/** Whether it is changed again soon. A removal that the seller has refused is tried once a day. */
+/** True if the set is to be changed again soon. A removal that the seller has refused is tried once a day. */
 export const isOpen = ({ subscriptions }: SubscriptionSet): boolean =>
   subscriptions.some(
     ({ state, reason }) => state === 'pending' || (state === 'removing' && reason === undefined),
   );
 
 /**
- * How long a set is left alone, counted from the failures in a row before; undefined: it is not looked at any more.
- * @param failure of this look: the wait that the seller asks for, if any.
+ * The time until the next look at a set, by its failures in a row; undefined: there is none.
+ * @param failure set if this look failed: the pause that the seller asks for, if any.
  */
 export function waitOf(
   set: SubscriptionSet,
   failure: { readonly askedMs: number | undefined } | undefined,
 ): { readonly failures: number; readonly waitMs: number | undefined } {
-  // Of an agent a look would send a set without the lost one, which no seller is to take for the change.
+  // A look at an agent's set would send it without the lost one, and the seller must not take that for the change.
   const left = set.account === undefined ? ['refused', 'lost'] : ['refused'];
   const isWatched = set.subscriptions.some(({ state }) => !left.includes(state));
   if (!failure && !isOpen(set) && !set.subscriptions.some(isMoving))
@@ -165,7 +168,7 @@ export function waitOf(
   return { failures, waitMs: isWatched ? (failure?.askedMs ?? backOff(failures)) : undefined };
 }
 
-/** Whether the seller has an entry of others no more that it had before. */
+/** The subscriber ids of entries of others that the seller had before, and no longer has. */
 export function gone(
   before: readonly Entry[],
   after: readonly Entry[],
@@ -176,6 +179,6 @@ export function gone(
   return before.map(({ subscriber_id: id }) => id).filter((id) => !there.has(id) && !own.has(id));
 }
 
-/** The owner's account object of a set; undefined: it is of the agent. */
+/** The owner's account object of a set; undefined: the set is the agent's. */
 export const accountIn = ({ account }: SubscriptionSet): JsonObject | undefined =>
   account === undefined ? undefined : (storedObject(account) as JsonObject);

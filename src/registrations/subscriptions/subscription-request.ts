@@ -1,3 +1,5 @@
+// Checks the arguments of the methods about subscriptions before anything is written or called. A wrong argument is a
+// RegistrationError `request_invalid`.
 import { requireUrl } from '../../config/public-url.ts';
 import { flag, oneOf, onlyKnown, text, wholeNumber } from '../../config/validate.ts';
 import { ConfigError } from '../../shared/errors.ts';
@@ -17,8 +19,6 @@ import type {
   SubscriptionRequest,
 } from './subscription-types.ts';
 
-/* Arguments of the methods: a wrong one is refused before anything is written or called. */
-
 const CHANGE: Readonly<Record<keyof SetChange, true>> = { exclusive: true, credentials: true, signal: true };
 const NAME: Readonly<Record<keyof SubscriptionName, true>> = { agentUrl: true, account: true, ref: true };
 const REQUEST: Readonly<Record<keyof SubscriptionRequest, true>> = {
@@ -37,12 +37,16 @@ const QUERY: Readonly<Record<keyof SubscriptionQuery, true>> = {
 };
 const STATES: readonly SubscriptionState[] = ['pending', 'active', 'refused', 'lost', 'removing'];
 
-/** Event types of one subscription; the protocol has 21. */
+/** The largest number of event types of one subscription; the protocol has 21. */
 const MOST_TYPES = 32;
 const TYPE = /^[\w.-]{1,64}$/;
 const MOST_LISTED = 1000;
 
-/** @returns the request with plain copies of what is stored and sent. @throws RegistrationError */
+/**
+ * Checks the request of `subscribe`.
+ * @returns the request with plain copies of all that is stored and sent.
+ * @throws RegistrationError
+ */
 export function checkedSubscription(
   request: SubscriptionRequest,
   allowLoopback: boolean,
@@ -52,7 +56,7 @@ export function checkedSubscription(
   return { ...request, ...checkedChange(request), ...checkedName(request), eventTypes: typesIn(request) };
 }
 
-/** Likewise of `unsubscribe`. @throws RegistrationError */
+/** Checks the request of `unsubscribe`, with plain copies too. @throws RegistrationError */
 export function checkedRemoval(of: SubscriptionRemoval, allowLoopback: boolean): SubscriptionRemoval {
   checked(() => {
     onlyKnown('unsubscribe', of, { ...NAME, ...CHANGE });
@@ -61,7 +65,7 @@ export function checkedRemoval(of: SubscriptionRemoval, allowLoopback: boolean):
   return { agentUrl: of.agentUrl, ...checkedChange(of), ...checkedName(of) };
 }
 
-/** @throws RegistrationError */
+/** Checks the query of `subscriptions.list`. @throws RegistrationError */
 export function requireSubscriptionQuery(query: SubscriptionQuery): void {
   checked(() => {
     onlyKnown('subscriptions.list', query, QUERY);
@@ -86,7 +90,10 @@ function checkedName({ account, ref }: Pick<SubscriptionName, 'account' | 'ref'>
   return { ref: checkedRef(ref), ...(account !== undefined && { account: namedAccount(account) }) };
 }
 
-/** @throws RegistrationError for one without members too, which any account would be. */
+/**
+ * A plain copy of the account.
+ * @throws RegistrationError also for one without members, because that would match any account.
+ */
 function namedAccount(given: JsonObject): JsonObject {
   const account = storedObject(accountJson(given)) as JsonObject;
   if (Object.keys(account).length > 0) return account;

@@ -1,3 +1,4 @@
+// Types of subscriptions as users see them: the request, the subscription, its state and a page of them.
 import type { JsonObject } from '../answer-json.ts';
 import type { RouteScheme, Seller } from '../seller.ts';
 import type { SubscriptionState } from './set-row.ts';
@@ -12,7 +13,7 @@ export interface SubscriptionName {
 }
 
 /**
- * The part of a request to `subscribe` and `unsubscribe` that says how the seller's set may be changed: the set has all
+ * The part of a request to `subscribe` and `unsubscribe` that says how the set may be changed. A set has all
  * subscriptions of an account or agent, those of others too.
  */
 export interface SetChange {

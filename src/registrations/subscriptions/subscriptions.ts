@@ -1,3 +1,5 @@
+// Offers `subscribe`, `unsubscribe` and `list` to their owner, and runs the looks (subscriptions.md §1).
+// `createRegistrations` loads it when it is first used.
 import { boundedCall } from '../../calls/bounded-call.ts';
 import { quoted } from '../../codec/printable.ts';
 import type { Hashes } from '../../crypto/engine.ts';
@@ -35,8 +37,6 @@ import type {
 } from './subscription-types.ts';
 import { isAsked, withUnwanted, withWanted } from './wanted.ts';
 
-/* Subscriptions as their owner has them (subscriptions.md §1): `subscribe`, `unsubscribe`, `list`, and the look of each set. */
-
 export interface SubscriptionsContext extends Omit<LooksContext, 'call' | 'limitMs' | 'hashes'> {
   readonly call: CallSeller | undefined;
   readonly hashes: Pick<Hashes, 'sha256' | 'sha256Hex'>;
@@ -54,11 +54,11 @@ export interface Subscriptions {
 
 /** The share of the hold that a call, or a reading, may take. */
 const LIMIT_SHARE = 0.75;
-/** The longest wait between two tries to take a set that somebody else holds. Ms. */
+/** The longest wait between two tries to take a set that another process holds. Ms. */
 const TRY_MS = 500;
-/** How often a set is taken again that was held for too short a time. */
+/** The number of times that a set is taken again if other processes took it during the change. */
 const MOST_ROUNDS = 5;
-/** For the question what a seller offers. Ms. */
+/** The time limit for the question about a seller's offers. Ms. */
 const OFFERS_MS = 20_000;
 
 export function subscriptionsOf(context: SubscriptionsContext): Subscriptions {
@@ -70,7 +70,7 @@ export function subscriptionsOf(context: SubscriptionsContext): Subscriptions {
     limitMs: Math.ceil(holdMs * LIMIT_SHARE),
   });
 
-  /** Takes a set, waiting for whoever holds it, and changes it; undefined where nothing is to be done. */
+  /** Takes a set, waiting for a process that holds it, and changes it; undefined if there is nothing to do. */
   const change = async (
     by: LooksContext,
     of: SubscriptionName & SetChange,
@@ -152,7 +152,7 @@ export function subscriptionsOf(context: SubscriptionsContext): Subscriptions {
 const namedIn = (set: SubscriptionSet | undefined, ref: string): Subscription | undefined =>
   set?.subscriptions.find((one) => one.ref === ref);
 
-/** The subscription as it is by now. @throws the error of the change, where it is not active. */
+/** The subscription as it is now. @throws the error of the change, if the subscription is not active. */
 function outcome(changed: Changed | undefined, ref: string): SubscriptionSeen {
   const one = namedIn(changed?.set, ref);
   if (changed?.error !== undefined && one?.state !== 'active') throw changed.error;
@@ -163,7 +163,7 @@ function outcome(changed: Changed | undefined, ref: string): SubscriptionSeen {
   );
 }
 
-/** The seller is asked what it offers, before anything is written. @throws RegistrationError `event_types_not_offered` */
+/** Asks the seller for its offers before anything is written. @throws RegistrationError `event_types_not_offered` */
 async function requireTypes(
   call: CallSeller,
   { agentUrl, account, eventTypes, ref, signal = new AbortController().signal }: SubscriptionRequest,
@@ -172,13 +172,13 @@ async function requireTypes(
   const asked = limited(limit, signal, (within) =>
     orAborted(offersOf(call, agentUrl, { signal: within, ref }), within),
   );
-  // One that does not say it refuses itself what it does not offer.
+  // A seller that does not tell its offers refuses by itself what it does not offer.
   const offers = await asked.catch(() => ({ names: undefined, capabilities: undefined }));
   signal.throwIfAborted();
   requireOffered(account ? 'account' : 'agent', eventTypes, offers);
 }
 
-/** What a seller lists and declares. */
+/** Asks for a seller's operations and capabilities. */
 async function offersOf(
   call: CallSeller,
   agentUrl: string,
@@ -192,7 +192,7 @@ async function offersOf(
   return { names, capabilities };
 }
 
-/** @throws RegistrationError `exclusive_required` */
+/** Requires `exclusive` for the whole agent. @throws RegistrationError `exclusive_required` */
 function requireExclusive(
   method: string,
   { account, exclusive }: Pick<SubscriptionRequest, 'account' | 'exclusive'>,

@@ -1,20 +1,23 @@
+// Reads the answers of the two operations that set a set, `sync_accounts` and `sync_agent_notification_configs`
+// (subscriptions.md §2.4, §2.6). The change of a set calls it, and all that needs the object of an answer.
 import { isJsonObject, type JsonObject, present, textMember } from '../../codec/members.ts';
 import { errorsIn, type ReportedError } from '../../events/error-object.ts';
 import { agentAnswerData, answerIn, errorTextIn, refusalIn, reportedErrors, unwrapped } from '../answer.ts';
 import { reportedText, SellerError } from '../seller-error.ts';
 
-/* Answers of the two operations that set a set (subscriptions.md §2.4, §2.6). */
-
-/** `refused`: the seller keeps what it had. Else it says that it has done it, or would. */
+/**
+ * The answer to a set that was sent. `refused`: the seller keeps its own. `taken`: it has done it, or in a dry run
+ * would.
+ */
 export type SetAnswer =
   | { readonly kind: 'refused'; readonly error: SellerError }
   | {
       readonly kind: 'taken';
       readonly isDryRun: boolean;
       readonly isUnchanged: boolean;
-      /** It says how the set is now: a task does not, nor what was answered before. */
+      /** True if it tells the present set: a task does not, and neither does a repeated answer. */
       readonly isNow: boolean;
-      /** Work is under way, and what comes of it is not known yet. */
+      /** True if a task is running whose outcome is not known yet. */
       readonly isTask: boolean;
     };
 
@@ -24,7 +27,7 @@ export const SYNC_AGENT = 'sync_agent_notification_configs';
 const refused = (error: SellerError): SetAnswer => ({ kind: 'refused', error });
 
 /**
- * The object that an operation answered; of a task that has not ended, none.
+ * The object that an operation answered; undefined for a task that has not ended.
  * @throws SellerError; RegistrationError `answer_invalid`
  */
 export function answeredObject(raw: unknown, operation: string): JsonObject | undefined {
@@ -37,9 +40,9 @@ export function answeredObject(raw: unknown, operation: string): JsonObject | un
 
 const FAILED: ReadonlySet<string> = new Set(['failed', 'rejected', 'canceled']);
 
-/** @throws RegistrationError `answer_invalid` */
+/** Reads the answer for an account. @throws RegistrationError `answer_invalid` */
 export function accountAnswer(raw: unknown, accountId: string): SetAnswer {
-  // Some servers mark the answer of a failed account as a failed tool.
+  // Some servers mark the answer for a failed account as a failed tool.
   const body = unwrapped(raw);
   const failure = isJsonObject(body) && failureOf(accountIn(body, accountId));
   if (failure) return refused(failure);
@@ -49,7 +52,7 @@ export function accountAnswer(raw: unknown, accountId: string): SetAnswer {
   });
 }
 
-/** @throws RegistrationError `answer_invalid` */
+/** Reads the answer for the agent. @throws RegistrationError `answer_invalid` */
 export function agentAnswer(raw: unknown): SetAnswer {
   return judged(raw, SYNC_AGENT, (data) =>
     ACTIONS.has(data['action']) ? data : new SellerError('', 'the answer has no action that is known'),
@@ -65,7 +68,7 @@ function judged(
 ): SetAnswer {
   try {
     const data = answeredObject(raw, operation);
-    // A task: the seller is asked later what came of it.
+    // The answer is a task: the seller is asked later for its outcome.
     if (!data) return { kind: 'taken', isDryRun: false, isUnchanged: false, isNow: false, isTask: true };
     const own = of(data);
     if (own instanceof SellerError) return refused(own);
@@ -84,13 +87,13 @@ function judged(
   }
 }
 
-/** Whether a seller that knows the key gives its first answer again. */
+/** True if a seller that knows the key repeats its first answer. */
 const isOfBefore = (raw: unknown): boolean =>
   [raw, unwrapped(raw), agentAnswerData(raw).data].some(
     (layer) => isJsonObject(layer) && present(layer, 'replayed') === true,
   );
 
-/** Our account among those of the answer: one was sent. */
+/** Our account among those of the answer. Only one was sent. */
 function accountIn(data: JsonObject, accountId: string): JsonObject | undefined {
   const accounts = present(data, 'accounts');
   const found = Array.isArray(accounts) ? accounts.filter(isJsonObject) : [];
@@ -111,11 +114,11 @@ function failureIn(own: JsonObject): SellerError | undefined {
   return ofReasons(worst(errors) ?? first, errors);
 }
 
-/** What is not transient decides. */
+/** The first error that is not transient: it decides. */
 const worst = (errors: readonly ReportedError[]): ReportedError | undefined =>
   errors.find(({ recovery }) => recovery !== 'transient');
 
-/** Reasons that an error keeps. */
+/** The largest number of reasons that an error keeps. */
 const MOST_REASONS = 16;
 
 /** An error with all that the seller says, in its text and in `details.reasons`. */

@@ -1,23 +1,23 @@
+// Writes the wanted subscriptions into the set, before anything is sent (subscriptions.md §1.4). Pure. `subscribe` and
+// `unsubscribe` call it; the plan of a move uses its bound.
 import { canonicalJson } from '../../codec/canonical-json.ts';
 import { RegistrationError } from '../registrations-errors.ts';
 import { sellerIn } from '../seller.ts';
 import { isSameSet, type Subscription, type SubscriptionSet, unmoved } from './set-row.ts';
 import type { SubscriptionRequest } from './subscription-types.ts';
 
-/* What `subscribe` and `unsubscribe` write before anything is sent (subscriptions.md §1.4). */
-
-/** Subscriptions of one set that are kept, refused ones too. */
+/** The largest number of subscriptions that are kept in a set, refused ones included. */
 export const MOST_KEPT = 32;
 
-/** Whether it is set already, or about to be, as it is asked for. */
+/** True if it is set as requested already, or is about to be. */
 export const isAsked = (
   one: Subscription,
   { eventTypes, scheme = 'signature' }: SubscriptionRequest,
 ): boolean => one.state !== 'refused' && one.scheme === scheme && isSameSet(one.eventTypes, eventTypes);
 
 /**
- * The set with the subscription as it is wanted.
- * @param anew its id if it is new, and the URL that it is told if it is sent.
+ * The set with the requested subscription.
+ * @param anew its id if it is new, and its URL if it is sent.
  * @throws RegistrationError `set_full`
  */
 export function withWanted(
@@ -44,7 +44,7 @@ export function withWanted(
   };
 }
 
-/** One that is active in this form stays so until the look says otherwise. */
+/** The subscription as it is requested. If it is active in this form, it stays so until a look shows otherwise. */
 function wanted(
   known: Subscription | undefined,
   asked: Pick<Subscription, 'ref' | 'subscriberId' | 'eventTypes' | 'scheme' | 'base' | 'route'>,
@@ -54,14 +54,14 @@ function wanted(
   const { reason: _reason, tries: _tries, ...is } = known;
   const isSame = is.scheme === asked.scheme && isSameSet(is.eventTypes, asked.eventTypes);
   if (isSame && is.state === 'active') return movedAgain(is);
-  // Under way to where a step takes it.
+  // It is on its way to the target of a move.
   if (isSame && is.state === 'pending' && is.move) return is;
   const since = isSame && is.state === 'pending' ? is.since : now;
   const { eventTypes, scheme, base, route } = asked;
   return { ...unmoved(is), eventTypes, scheme, base, route, state: 'pending', since };
 }
 
-/** A step that was refused is tried again; one that would take it to another scheme than its owner asks for is over. */
+/** Tries a refused move again. A move to another scheme than the owner now requests is over. */
 function movedAgain(one: Subscription): Subscription {
   const { move } = one;
   if (!move) return one;
@@ -69,7 +69,7 @@ function movedAgain(one: Subscription): Subscription {
   return (to.scheme ?? one.scheme) === one.scheme ? { ...one, move: { to, state: 'waiting' } } : unmoved(one);
 }
 
-/** The set without the subscription; undefined where it has none of that name. */
+/** The set with the subscription to be removed; undefined if it has none of that name. */
 export function withUnwanted(
   is: SubscriptionSet | undefined,
   ref: string,

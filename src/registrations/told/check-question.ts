@@ -1,3 +1,5 @@
+// Asks a seller one question in one of its places, and says how a failed one is reported (owed.md §4.4). `state({
+// check: true })` asks so where sellers send; a move asks for a revision.
 import { boundedCall } from '../../calls/bounded-call.ts';
 import { AnswerRefusedError, refusedBy } from '../../calls/refused-answer.ts';
 import type { JsonObject } from '../../codec/members.ts';
@@ -13,23 +15,24 @@ import { SellerBusyError, SellerError, sellerText, TOO_MANY_REQUESTS, waitMs } f
 import { invalid } from '../subscriptions/account-reading.ts';
 import { answeredObject } from '../subscriptions/sync-answers.ts';
 
-/* One question of `state({ check: true })` to a seller, in a place of that (owed.md §4.4), and what is said of one that fails. */
-
 export interface QuestionContext {
   readonly registrations: StoreRegistrations;
   readonly call: CallSeller;
-  /** The time that a question may take. Ms. */
+  /** The time limit of a question. Ms. */
   readonly callMs: number;
-  /** Resolves early where the signal aborts. */
+  /** Resolves early if the signal aborts. */
   readonly sleep: (ms: number, signal?: AbortSignal) => Promise<void>;
 }
 
-/** Questions that a seller is asked at once, those of pollers and reconcilers among them. */
+/** The number of questions that a seller is asked at once. Pollers and reconcilers share it. */
 const PER_SELLER = 4;
-/** A seller that is busy, and does not say for how long, is left alone as by a poller. Ms. */
+/** The pause for a busy seller that names none. A poller waits as long. Ms. */
 const BUSY_MS = 30_000;
 
-/** @throws what the seller answers or the call throws; SellerBusyError without a place; RegistrationError `answer_invalid`. */
+/**
+ * Asks a seller in a place of its own.
+ * @throws the seller's error or that of the call; SellerBusyError without a place; RegistrationError `answer_invalid`.
+ */
 export async function askInPlace(
   { registrations: rows, call, callMs, sleep }: QuestionContext,
   { agentUrl: sender, ref }: { readonly agentUrl: string; readonly ref: string | undefined },
@@ -68,7 +71,7 @@ function pauseIn(error: unknown): number | undefined {
 function isBusy(error: unknown): boolean {
   if (isOfKind(error, SellerBusyError)) return true;
   if (isOfKind(error, SellerError)) return error.code === 'RATE_LIMITED';
-  // Of another client.
+  // The error is another client's.
   const { status, code } = membersOf(error);
   return status === TOO_MANY_REQUESTS || code === TOO_MANY_REQUESTS;
 }
@@ -81,14 +84,14 @@ const membersOf = (error: unknown): Readonly<Record<string, unknown>> =>
 /** The code of a seller that asks for a pause, or has no free place. */
 export const SELLER_BUSY = 'seller_busy';
 
-/** A question that failed, as its seller is named for it. `isLast`: the seller is asked for no more of that now. */
+/** The report of a failed question. `isLast`: the seller is not asked any more now. */
 export interface FailedQuestion {
   readonly code: string;
   readonly message: string;
   readonly isLast: boolean;
 }
 
-/** @throws a Fault as it is: nothing can be said while the store is away. */
+/** The report of a failed question. @throws a Fault as it is: nothing can be said while the store is unavailable. */
 export function failedQuestion(error: unknown): FailedQuestion {
   if (isOfKind(error, Fault)) throw error;
   const isOfAnswer =

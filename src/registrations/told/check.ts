@@ -1,3 +1,5 @@
+// Asks sellers where they send, and compares that with the URLs that they were given (told.md §2.2).
+// `registrations.state({ check: true })` calls it with a page, and raises its alarms.
 import { isJsonObject, type JsonObject, present, textMember } from '../../codec/members.ts';
 import { MAX_TEXT, printableText } from '../../codec/printable.ts';
 import type { Hashes } from '../../crypto/engine.ts';
@@ -23,19 +25,17 @@ import { isShownBelow, shownText, shownUrl } from './shown-url.ts';
 import type { StatePage, UrlCheckError, UrlDrift, UrlState } from './state-types.ts';
 import { givenAt, saveGiven } from './url-row.ts';
 
-/* `registrations.state({ check: true })` (told.md §2.2): sellers are asked where they send, and that is compared with what they were told. */
-
 export interface CheckContext extends QuestionContext {
   readonly hashes: Hashes;
 }
 
-/** Sellers that are asked at once. */
+/** The number of sellers that are asked at once. */
 const TOGETHER = 10;
-/** Media buys of a question: as many as a page may have. */
+/** The number of media buys in one question: the most that a page may have. */
 const MOST_BUYS = 100;
-/** The newest few show where it sends. */
+/** The number of records that are asked for. The newest few show where a seller sends. */
 const ACTIVITY = 10;
-/** Different texts of one URL that are kept. */
+/** The largest number of different texts that are kept for one URL. */
 const MOST_SHOWN = 10;
 
 /** The differences of one URL. */
@@ -45,7 +45,7 @@ interface Drift {
   readonly shown: Set<string>;
 }
 
-/** What is found of a seller. */
+/** The findings about a seller. */
 interface Found {
   readonly drifts: Map<string, Drift>;
   readonly compared: { mediaBuys: number; subscriptions: number };
@@ -55,9 +55,9 @@ interface Found {
 /** One seller of the page, and the questions about it. */
 interface Checking extends Found {
   readonly agentUrl: string;
-  /** Whether a URL is on the page. */
+  /** True if a URL is on the page. */
   readonly isListed: (url: OurUrl) => boolean;
-  /** As `askInPlace`. */
+  /** Asks the seller, like `askInPlace`. */
   readonly ask: (operation: string, args: Arguments, ref: string | undefined) => Promise<JsonObject>;
   readonly now: number;
   readonly horizonMs: number | undefined;
@@ -65,7 +65,7 @@ interface Checking extends Found {
 
 const keyOf = ({ base, route }: OurUrl): string => JSON.stringify([base, route]);
 
-/** The page with what its sellers show. */
+/** The page with the findings about its sellers. */
 export async function checkedPage(
   context: CheckContext,
   page: StatePage,
@@ -169,7 +169,7 @@ async function checkMediaBuys(
   }
 }
 
-/** A media buy that is on a URL of the page, as what it was told last. */
+/** A media buy whose latest URL is on the page; undefined for any other. */
 function listedBuy({ isListed, now, horizonMs }: Checking, row: RegistrationRow): ToldBuy | undefined {
   const stream = buyStreamIn(row);
   const { told = [] } = stream;
@@ -180,7 +180,7 @@ function listedBuy({ isListed, now, horizonMs }: Checking, row: RegistrationRow)
   return isOn ? buy : undefined;
 }
 
-/** The pages of an answer are followed while they bring media buys that were asked for. */
+/** Asks about a group of media buys. It follows the pages of the answer while they bring buys that were asked for. */
 async function compareBuys(checking: Checking, { account, ref, buys }: Group): Promise<void> {
   const left = new Map(buys);
   for (let cursor: string | undefined; left.size > 0;) {
@@ -223,7 +223,7 @@ function cursorIn(data: JsonObject): string | undefined {
   return cursor === undefined || cursor === '' || cursor.length > MAX_TEXT ? undefined : cursor;
 }
 
-/** Sets of accounts: no seller says which one of the whole agent it has. */
+/** Checks the sets of accounts. No seller tells which set of the whole agent it has. */
 async function checkSubscriptions(
   { registrations }: CheckContext,
   checking: Checking,
@@ -251,7 +251,10 @@ async function checkSubscriptions(
   }
 }
 
-/** How the seller's entry of a subscription differs from what it was told; of its URL the base is compared. */
+/**
+ * The difference between the seller's entry of a subscription and what it was asked for; undefined if there is none. Of
+ * the URL only the base is compared.
+ */
 function entryDifference(one: Subscription, { base }: OurUrl, entries: readonly Entry[]): string | undefined {
   const [entry, second] = entries.filter(({ subscriber_id: id }) => id === one.subscriberId);
   if (second) return 'the seller has it more than once';
@@ -262,7 +265,7 @@ function entryDifference(one: Subscription, { base }: OurUrl, entries: readonly 
   return why !== undefined && shown && !isThere ? `${why}: ${shownText(shown, base)}` : why;
 }
 
-/** @returns whether the seller can be asked for more of that. A question that fails is named. */
+/** Runs a question, and adds a failure to the errors. @returns false if the seller cannot be asked more of that. */
 async function unlessFailed(
   { agentUrl, errors }: Checking,
   of: UrlCheckError['of'],
@@ -282,7 +285,7 @@ async function unlessFailed(
   }
 }
 
-/** Raises the alarm about each URL of a checked page that differs: durable, once a day. */
+/** Raises the alarm for each URL of a checked page with a difference. It is durable, and raised once a day. */
 export async function tellDrift(
   { registrations, hashes, raise }: Pick<CheckContext, 'registrations' | 'hashes'> & { raise: RaiseAlarm },
   { urls }: StatePage,
@@ -300,7 +303,7 @@ export async function tellDrift(
   }
 }
 
-/** Names that are in the message. */
+/** The largest number of names in the message. */
 const NAMED = 5;
 
 function driftAlarm(

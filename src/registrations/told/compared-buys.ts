@@ -1,18 +1,18 @@
+// Compares the `webhook_activity` of a media buy with the URLs that the seller was given (told.md §2.2). Pure. The
+// check of URLs calls it for each row of an answer, which is hostile input.
 import { isJsonObject, type JsonObject, present, textMember } from '../../codec/members.ts';
 import { instantIn } from '../asked-reports.ts';
 import { type Told, TOLD_CHANNELS, type ToldChannel } from '../../windows/told.ts';
 import { HORIZON_MS, leftAt } from './quiet.ts';
 import { isShownBelow, shownText, type ShownUrl, shownUrl } from './shown-url.ts';
 
-/* What `webhook_activity` shows of where a media buy sends, compared with what it was told (told.md §2.2). Pure; a row is hostile input. */
-
-/** Records of a media buy that are looked at. */
+/** The largest number of records of a media buy that are read. */
 const MOST_RECORDS = 200;
 
 const REPORTS: readonly ToldChannel[] = ['reports'];
 const PUSH: readonly ToldChannel[] = ['push'];
 
-/** By which channel a type of notification comes; any other may come by both. */
+/** The channel of each type of notification. Any other type may come by both. */
 const CHANNELS: ReadonlyMap<unknown, readonly ToldChannel[]> = new Map([
   ['scheduled', REPORTS],
   ['final', REPORTS],
@@ -22,10 +22,10 @@ const CHANNELS: ReadonlyMap<unknown, readonly ToldChannel[]> = new Map([
   ['impairment', PUSH],
 ]);
 
-/** A media buy, as far as it is compared. Times are Unix ms on the store's clock. */
+/** A media buy with the facts for the comparison. Times are Unix ms on the store's clock. */
 export interface ToldBuy {
   readonly told: readonly Told[];
-  /** Reports were asked for, by a URL of ours or another's. */
+  /** True if reports were asked for, by a URL of ours or another. */
   readonly hasReports: boolean;
   readonly endedAt: number | undefined;
   /** The seller's `delivery_retry_horizon_seconds`; undefined: unknown. */
@@ -33,7 +33,7 @@ export interface ToldBuy {
   readonly now: number;
 }
 
-/** A URL that a media buy was told, and the other one that its seller shows. */
+/** A URL that the seller was given for a media buy, and the different one that it shows. */
 export interface Difference {
   readonly told: Told;
   readonly shown: string;
@@ -45,7 +45,7 @@ interface Fire {
   readonly url: ShownUrl;
 }
 
-/** The differences of a row of `get_media_buys`; undefined where it shows nothing that can be compared. */
+/** The differences in a row of `get_media_buys`; undefined if it shows nothing to compare. */
 export function buyDifferences(buy: ToldBuy, row: JsonObject): readonly Difference[] | undefined {
   const activity = present(row, 'webhook_activity');
   const fires = (Array.isArray(activity) ? activity.slice(0, MOST_RECORDS) : []).flatMap(fireIn);
@@ -60,7 +60,10 @@ function fireIn(record: unknown): readonly Fire[] {
   return [{ channels, at: instantIn(record, 'fired_at'), url }];
 }
 
-/** Undefined where it cannot be compared: by another's URL, or of a time before the URL was told. */
+/**
+ * The differences of one record. Undefined if it cannot be compared: it may use another's URL, or be older than the
+ * URL.
+ */
 function judgedOf(
   buy: ToldBuy,
   { channels, at, url }: Fire,
@@ -76,7 +79,7 @@ function judgedOf(
   return { differences: current.map((one) => ({ told: one, shown: shownText(url, one.base) })) };
 }
 
-/** Whether an event may have been sent to it then; undefined: nobody knows when. */
+/** True if an event may have been sent to that URL at that time. @param at undefined: the time is unknown. */
 function mayBeUsed(buy: ToldBuy, one: Told, at: number | undefined): boolean {
   const { told, endedAt, horizonMs = HORIZON_MS, now } = buy;
   const { formerAt } = one;

@@ -1,3 +1,5 @@
+// Retires the former routes of a seller once nobody needs them (told.md §5.3). The loop of moves calls it for sellers
+// whose credentials were renewed.
 import { isOfKind } from '../../shared/errors.ts';
 import type { StoreRegistrations } from '../../stores/store.ts';
 import { allRows } from '../operation-rows.ts';
@@ -9,14 +11,12 @@ import { finishRetiring, retire } from './retire.ts';
 import { quietOf } from './state.ts';
 import { GIVEN, givenIn, type GivenUrl } from './url-row.ts';
 
-/* Former routes go by themselves when they are quiet (told.md §5.3). */
-
 interface FormersContext extends RecordedContext {
-  /** A route of this process's cache has changed. */
+  /** Drops a changed route from the cache of this process. */
   readonly reread: (route: string) => void;
 }
 
-/** Retires the URLs of a seller's former routes that are quiet, and finishes what a process that died has left. */
+/** Retires the URLs of a seller's former routes that are quiet, and finishes the work of a process that died. */
 export async function retireFormers(context: FormersContext, agentUrl: string): Promise<void> {
   const { registrations, reread } = context;
   const { names, now } = await formersOf(registrations, agentUrl);
@@ -27,7 +27,7 @@ export async function retireFormers(context: FormersContext, agentUrl: string): 
     if (names.includes(given.route)) urls.push(given);
   }
   const horizonMs = await horizonOf(context, agentUrl);
-  // Where one could be quiet at all, it is looked who is on it.
+  // The rows of those who are on them are read only if a URL could be quiet at all.
   const least = { horizonMs, usedAt: () => undefined };
   if (urls.length > 0 && urls.every((given) => now < quietOf(given, nobody(), least))) return;
   const seller = await recordedOf(context, agentUrl, now);
@@ -38,7 +38,7 @@ export async function retireFormers(context: FormersContext, agentUrl: string): 
       if (retiredAt !== undefined) continue;
       await retire({ ...context, forget: reread }, { agentUrl, base, route }, {}).catch(unlessUsed);
     }
-    // None is told any more: a process that died has left its credentials.
+    // All of them are retired, but a process died before it removed their credentials.
     if (quiet.length < own.length || quiet.some(({ retiredAt }) => retiredAt === undefined)) continue;
     const bases = own.map(({ base }) => base);
     await finishRetiring(context, agentUrl, name, bases);
@@ -46,7 +46,10 @@ export async function retireFormers(context: FormersContext, agentUrl: string): 
   }
 }
 
-/** Names of former routes with credentials. A renewal whose time has come counts from now on, though no call has told it yet. */
+/**
+ * The names of former routes with credentials. A renewal whose time has come counts from now on, even if no call has
+ * named it yet.
+ */
 const formersOf = (
   registrations: StoreRegistrations,
   agentUrl: string,
@@ -63,7 +66,7 @@ const formersOf = (
     return { names, now };
   });
 
-/** A call may have told it meanwhile. */
+/** Ignores a refusal: a call may have given the URL to the seller meanwhile. */
 function unlessUsed(error: unknown): void {
   if (isOfKind(error, RegistrationError) && error.code === 'url_in_use') return;
   throw error;

@@ -1,10 +1,10 @@
+// Makes the row of a URL from its route, and finds rows whose route is gone. The routes of registrations call it when
+// they make or forget a route.
 import { utf8 } from '../../codec/encoding.ts';
 import { parseStrictObject } from '../../codec/strict-json.ts';
 import type { RegistrationRow, RegistrationRows } from '../../stores/store.ts';
 import { ROUTE_KINDS, type RouteKind } from '../route-kind.ts';
 import { GIVEN, givenIn, type GivenUrl } from './url-row.ts';
-
-/* The rows of URLs, as routes make and delete them. */
 
 interface GivenRoute {
   readonly random?: string;
@@ -12,7 +12,7 @@ interface GivenRoute {
   readonly madeAt?: number;
 }
 
-/** The URL of a route below a base. */
+/** The row of a route's URL below a base. */
 export const givenOf = (
   { random = '', scheme: kind, madeAt }: GivenRoute,
   base: string,
@@ -25,7 +25,7 @@ export const givenOf = (
   ...(madeAt !== undefined && kind !== 'signature' && { madeAt }),
 });
 
-/** The URL of a route that is gone; not of one that was made meanwhile. */
+/** True for the URL of a route that is gone. A URL that was made meanwhile has its route. */
 export function isNobodys(row: RegistrationRow, rows: RegistrationRows): boolean {
   if (row.list !== GIVEN) return false;
   const { route } = givenIn(row);

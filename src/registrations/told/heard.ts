@@ -1,3 +1,6 @@
+// Notes when a URL was last used by an authentic delivery (told.md §1.3). The receiver calls it for each delivery,
+// behind the answer. A process writes a URL at most once a minute, one URL after the other. A write that fails is
+// repeated with the next delivery.
 import type { Hashes } from '../../crypto/engine.ts';
 import type { EventRegistrations } from '../../events/event-registration.ts';
 import type { RaiseAlarm } from '../../shared/alarms.ts';
@@ -8,34 +11,31 @@ import type { OurUrl } from '../../windows/told.ts';
 import { noteOther, noteOwn } from './own-routes.ts';
 import { type GivenUrl, givenAt, saveGiven } from './url-row.ts';
 
-/*
- * When a URL was heard (told.md §1.3): noted by every authentic delivery, and written at most once a minute a URL by each process, one
- * URL after the other, behind the answers. What cannot be written is written with the next delivery.
- */
-
-/** URLs of this process that are known; for any other the store is written again. */
+/** The largest number of URLs that this process remembers; for any other the store is written again. */
 const MOST_URLS = 10_000;
-/** How often a URL is written. Ms. */
+/** The interval at which a URL is written. Ms. */
 const EVERY_MS = 60_000;
 const DAY_MS = 86_400_000;
-/** A write that takes longer may have died with the request that began it: the next delivery begins another one. Ms. */
+/** The time limit of a write. A longer one may have died with its request, so the next delivery begins another. Ms. */
 const WRITE_MS = 30_000;
-/** After so many that failed the store is away, and the others wait too: deliveries fail then as well. */
+/**
+ * The number of failed writes after which the others wait too: the store is unavailable, and deliveries fail as well.
+ */
 const MOST_FAILED = 8;
-/** After one that failed. Ms. */
+/** The pause after a failed write. Ms. */
 const AGAIN_MS = 1000;
 
 export interface HeardOptions {
   readonly registrations: StoreRegistrations;
   readonly hashes: Pick<Hashes, 'sha256Hex'>;
-  /** The URL of ours that a text is, if a seller was given it. */
+  /** Base and route of a URL of ours, if a seller was given it. */
   readonly given: (url: string) => OurUrl | undefined;
   /** Ms, of a clock that is never set. */
   readonly now: () => number;
   readonly raise: RaiseAlarm;
 }
 
-/** A URL that was heard and is not written yet. */
+/** A URL that was used, and is not written yet. */
 interface Unwritten {
   readonly sender: string;
   readonly by: Credentials;
@@ -43,8 +43,8 @@ interface Unwritten {
 }
 
 /**
- * Those of its route, those of the route that it is accepted beside (told.md §1.4), none where it is signed, or retired ones: nobody knows
- * who sent that.
+ * The credentials of a delivery: those of its route, those of the other route that it accepts (told.md §1.4), or none
+ * because it is signed. With retired ones the sender is unknown.
  */
 type Credentials = 'own' | 'other' | 'none' | 'retired';
 
@@ -53,23 +53,23 @@ type Heard = ReturnType<NonNullable<EventRegistrations['heard']>>;
 export interface HeardUrls {
   /** `EventRegistrations.heard`. */
   readonly heard: NonNullable<EventRegistrations['heard']>;
-  /** Likewise a delivery by a credential that was retired: it tells of it, and notes nothing else. */
+  /** Notes a delivery by a retired credential: it may raise an alarm, and counts as no use. */
   readonly used: NonNullable<EventRegistrations['heard']>;
 }
 
 export function heardUrls({ registrations, hashes, given, now, raise }: HeardOptions): HeardUrls {
-  /** By the text of the URL: its token is read once. */
+  /** Known URLs by their text, so that each token is read once. */
   const known = new Map<string, OurUrl>();
   const urlOf = (text: string): OurUrl | undefined => {
     const found = known.get(text) ?? given(text);
     return found && putBounded(known, text, found, MOST_URLS);
   };
-  /** By seller and URL. */
+  /** The time of the latest write, by seller, URL and credentials. */
   const heardAt = new Map<string, number>();
   const unwritten = new Map<string, Unwritten>();
-  /** A write is under way that takes what comes, and is given up then. */
+  /** The end of the time limit of the running write, which also takes later uses. */
   let busyUntil = -Infinity;
-  /** The last write has failed: nothing is written until then. */
+  /** The end of the pause after a failed write. */
   let pausedUntil = -Infinity;
 
   const write = async ({ sender, url, by }: Unwritten): Promise<void> => {
@@ -100,7 +100,7 @@ export function heardUrls({ registrations, hashes, given, now, raise }: HeardOpt
       unwritten.delete(key);
       if (failed.length === MOST_FAILED) break;
     }
-    // They are written with the next delivery, after a pause, and after all others.
+    // Failed ones are written with the next delivery after a pause, behind all others.
     for (const [key, one] of failed) putBounded(unwritten, key, one, MOST_URLS);
     if (failed.length > 0) pausedUntil = now() + AGAIN_MS;
     busyUntil = -Infinity;
@@ -131,11 +131,11 @@ function credentialsOf(isPrevious: boolean | undefined): Credentials {
   return isPrevious ? 'other' : 'own';
 }
 
-/** No alarm told today that what was retired is used (told.md §4.2). */
+/** True if no alarm today has told that a retired URL is used (told.md §4.2). */
 const isNewToday = ({ usedAlarmAt = -Infinity }: GivenUrl, now: number): boolean =>
   now - usedAlarmAt >= DAY_MS;
 
-/** Not the URL itself: its last segment is what keeps strangers from knowing it. */
+/** The alarm leaves out the URL itself: its last segment keeps strangers from knowing it. */
 const usedAlarm = (sender: string, { base, route }: OurUrl, by: Credentials): Parameters<RaiseAlarm>[0] => ({
   code: 'retired_url_used',
   sender,

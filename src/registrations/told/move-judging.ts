@@ -1,10 +1,10 @@
+// Judges a step that is under way by its update and by the URLs of its media buy (told.md §3.2). Pure. The steps of
+// moves call it at each look.
 import type { Stored } from '../operation.ts';
 import type { Need } from './move-needs.ts';
 import type { Move } from './move-row.ts';
 
-/* What becomes of a step that is under way, by its update and by what its media buy was told (told.md §3.2). Pure. */
-
-/** `again`: it waits, to be begun anew. `ask`: its revision is read first. */
+/** The decision. `again`: the step waits to be begun anew. `ask`: its revision is read first. */
 export type Judged =
   | { readonly kind: 'wait'; readonly move: Move; readonly until: number }
   | { readonly kind: 'again'; readonly move: Move }
@@ -13,25 +13,27 @@ export type Judged =
   | { readonly kind: 'refused'; readonly reason: string };
 
 export interface Judging {
-  /** Undefined: nothing is known of the media buy any more. */
+  /** Undefined: the media buy is no longer known. */
   readonly need: Need | undefined;
-  /** Undefined: there is none, or it has expired. */
+  /** Undefined: there is no update, or it has expired. */
   readonly operation:
     Pick<Stored, 'state' | 'status' | 'reason' | 'refusal' | 'keyUntil' | 'withoutConfig'> | undefined;
-  /** The media buy is terminal. */
+  /** True if the media buy is terminal. */
   readonly isOver: boolean;
-  /** Nobody waits for the end of the update's task any more. */
+  /** True if nobody waits for the end of the update's task any more. */
   readonly isGivenUp: boolean;
   readonly now: number;
 }
 
-/** The first wait until a step is looked at again, doubled each time that nothing is new. Ms. */
+/** The first wait until a step is looked at again. It doubles each time that nothing is new. Ms. */
 const FIRST_LOOK_MS = 5_000;
 const LONGEST_LOOK_MS = 600_000;
-/** Updates that were done, and left the media buy where it was. */
+/** The number of updates that may end without moving the media buy. */
 const MOST_TRIES = 10;
 const MOST_CONFLICTS = 10;
-/** The wait before the revision is read after a second `CONFLICT`, doubled with each: a lock needs time. Ms. */
+/**
+ * The wait before the revision is read after a second `CONFLICT`. It doubles with each, because a lock needs time. Ms.
+ */
 const CONFLICT_MS = 1000;
 
 const DONE: Judged = { kind: 'done' };
@@ -46,7 +48,7 @@ export function judged(move: Move, judging: Judging): Judged {
 const isAwaited = ({ state }: Update, { isOver, isGivenUp }: Judging): boolean =>
   state === 'calling' || (state === 'open' && !isOver && !isGivenUp);
 
-/** Its update is over, and the media buy is elsewhere. */
+/** The decision about an update that is over while the media buy is still elsewhere. */
 function over(move: Move, operation: Update, now: number): Judged {
   const { state, refusal } = operation;
   if (state === 'open') return { kind: 'refused', reason: 'the task of its update has not ended' };
@@ -57,7 +59,7 @@ function over(move: Move, operation: Update, now: number): Judged {
 
 type Update = NonNullable<Judging['operation']>;
 
-/** Its revision is another one. */
+/** The decision about an update whose revision is out of date. */
 function conflicted(move: Move, { reason = '' }: Update, now: number): Judged {
   const { conflicts } = move;
   if (conflicts >= MOST_CONFLICTS) {
@@ -72,7 +74,10 @@ const refused = ({ reason, refusal, state }: Update): Judged => ({
   reason: reason ?? refusal ?? state,
 });
 
-/** It may have been done, and may still be: a second key waits until the first is over. */
+/**
+ * The decision about an update that may have been done, or still be done: a second key waits until the first has
+ * expired.
+ */
 function orphaned(move: Move, { reason, refusal, keyUntil }: Update, now: number): Judged {
   const isOver = keyUntil <= now || refusal === 'IDEMPOTENCY_EXPIRED';
   if (isOver) return again({ ...move, tries: 0 });
@@ -97,7 +102,7 @@ function ended(move: Move, { status, reason, withoutConfig }: Update): Judged {
   return again(move);
 }
 
-/** Begun anew under a new key. */
+/** Begins a step anew under a new key. */
 function again({ operationId: _over, reason: _before, ...move }: Move): Judged {
   if (move.tries < MOST_TRIES) return { kind: 'again', move: { ...move, looks: 0 } };
   return {

@@ -1,27 +1,26 @@
+// Does the steps that `apply` has stored, in any number of processes (told.md §3.3). `registrations.start` runs it.
 import type { StoreRegistrations } from '../../stores/store.ts';
 import { messageOf } from '../../shared/errors.ts';
 import { LOOK_MS, untilNextLook } from '../retry-loop.ts';
 import { claimTurns, TURNS_ID } from './move-row.ts';
 import { begin, type HeldRow, look, type StepsContext } from './move-steps.ts';
 
-/* Does what `apply` has stored, in any number of processes (told.md §3.3). */
-
 export interface MoveLoopContext extends StepsContext {
   readonly registrations: StoreRegistrations;
   readonly perSeller: number;
-  /** Goes on with a renewal of a seller that a process has left. */
+  /** Goes on with a seller's renewal that another process has left. */
   readonly goOn: (agentUrl: string) => Promise<void>;
-  /** Retires its former routes that are quiet. */
+  /** Retires the seller's former routes that are quiet. */
   readonly retireFormers: (agentUrl: string) => Promise<void>;
 }
 
-/** Rows that are worked on concurrently. */
+/** The largest number of rows that are worked on at once. */
 const MOST = 10;
 
 export interface MoveLoop {
-  /** Until the signal aborts; resolves when the running steps have ended. */
+  /** Runs until the signal aborts; resolves when the running steps have ended. */
   readonly run: (stopping: AbortSignal) => Promise<void>;
-  /** Something was stored. */
+  /** Looks at once, because something was stored. */
   readonly wake: () => void;
 }
 
@@ -43,7 +42,7 @@ export function moveLoop(context: MoveLoopContext): MoveLoop {
     running.add(run);
   };
 
-  /** Begins as many steps of a seller as it has places for. */
+  /** Begins as many steps of a seller as it has free places. */
   const turns = async (row: HeldRow, stopping: AbortSignal): Promise<void> => {
     const { sender, dueAt: heldAt } = row;
     await context.goOn(sender);

@@ -1,3 +1,5 @@
+// Finds the need of a media buy at the target of a move: nothing, an update, or what is unknown here (told.md §3.1).
+// Pure. Plans and steps of moves call it.
 import type { Told, ToldChannel } from '../../windows/told.ts';
 import { isTerminalBuy } from '../../windows/ends.ts';
 import { TOLD_CHANNELS } from '../../windows/told.ts';
@@ -7,15 +9,13 @@ import type { MoveTarget } from './move-row.ts';
 import type { MoveUrl } from './move-types.ts';
 import { kindOf, newestOf, type OwnRoutes, schemeOf } from './own-routes.ts';
 
-/* What a media buy lacks to be where it is to go (told.md §3.1). Pure. */
-
-/** Where a channel of a media buy is to go. */
+/** The target of one channel of a media buy. */
 export interface ChannelTarget {
   readonly base: string;
   readonly kind: RouteKind;
 }
 
-/** The update that takes it there. `push` goes with every update. */
+/** The update that brings a media buy to its target. Every update names `push`. */
 export interface Needed {
   readonly push: ChannelTarget;
   readonly reports?: ChannelTarget;
@@ -23,23 +23,23 @@ export interface Needed {
   readonly to: readonly MoveUrl[];
 }
 
-/** What is to be done with a media buy: nothing, an update, or what nobody can do. */
+/** The need of a media buy. `unknown`: no update can be made with what is known here. */
 export type Need =
   | { readonly kind: 'nothing' }
   | ({ readonly kind: 'update' } & Needed)
   | { readonly kind: 'unknown'; readonly from: readonly MoveUrl[]; readonly reason: string };
 
-/** What a need depends on, beside the media buy. */
+/** The facts on which a need depends, beside the media buy. */
 export interface NeedContext {
   readonly routes: OwnRoutes;
   readonly to: MoveTarget;
-  /** Whether credentials of a route are to be renewed now. */
+  /** True if the credentials of a route are to be renewed now. */
   readonly isDue?: (kind: RouteKind) => boolean;
 }
 
 const NOTHING: Need = { kind: 'nothing' };
 
-/** The URL that counts on a channel: acknowledged, and not replaced. */
+/** The valid URL of a channel: acknowledged, and not replaced. */
 export const currentOf = (told: readonly Told[], channel: ToldChannel): Told | undefined =>
   told.findLast((one) => one.channel === channel && one.formerAt === undefined && one.ackedAt !== undefined);
 
@@ -79,7 +79,7 @@ const urlOf = (channel: ToldChannel, { base, kind }: ChannelTarget): MoveUrl => 
   scheme: schemeOf(kind),
 });
 
-/** What has the scheme already keeps its kind of route: that of reports has HMAC, too. */
+/** The target of a channel. If the scheme stays, the kind of route stays too, because that of reports also has HMAC. */
 const targetOf = (
   is: Told,
   routes: OwnRoutes,
@@ -90,8 +90,8 @@ const targetOf = (
 });
 
 /**
- * The registration of the update's own end, where the media buy was told nothing of that channel before: by the scheme of its
- * reports. Beside reports that alone have HMAC there are signatures.
+ * The registration for the end of the update itself, if the media buy has no URL for that channel yet. It has the
+ * scheme of its reports; if only their route has HMAC, it is signed.
  */
 const pushBeside = (reports: ChannelTarget | undefined, { base, scheme }: MoveTarget): ChannelTarget => {
   const kind = scheme ?? reports?.kind ?? 'signature';
@@ -101,7 +101,7 @@ const pushBeside = (reports: ChannelTarget | undefined, { base, scheme }: MoveTa
 const isThere = (is: Told, { base, kind }: ChannelTarget, routes: OwnRoutes): boolean =>
   is.base === base && is.route === newestOf(routes[kind]) && is.scheme === schemeOf(kind);
 
-/** Without a URL of ours: another's is left alone. */
+/** The need of a media buy without a valid URL of ours. A URL of another is left alone. */
 function unknownUrl(told: readonly Told[], hasReports: boolean): Need {
   if (told.some(({ formerAt }) => formerAt === undefined)) {
     return { kind: 'unknown', from: [], reason: 'the call that told its URL has not ended' };

@@ -1,11 +1,11 @@
+// Shows steps as their owner sees them: as a sentence, a state and a reason; and the place of a page in a plan. Pure.
+// Plans of media buys and of subscriptions call it.
 import { printableText } from '../../codec/printable.ts';
 import type { RouteKind } from '../route-kind.ts';
 import type { Target } from './move-request.ts';
 import type { MoveList } from './move-row.ts';
 import type { MoveState, MoveStep, MoveUrl } from './move-types.ts';
 import type { OwnRoutes } from './own-routes.ts';
-
-/* Steps as their owner sees them. Pure. */
 
 export const STATE_OF: Readonly<Record<MoveList, MoveState>> = {
   waiting: 'waiting',
@@ -17,20 +17,20 @@ export const STATE_OF: Readonly<Record<MoveList, MoveState>> = {
 /** The longest id of a seller in a text, characters. */
 const MOST_ID = 100;
 
-/** Where a plan goes, and what its seller has. */
+/** The target of a plan, and the state of the seller's routes. */
 export interface How {
   readonly routes: OwnRoutes;
   readonly to: Target;
-  /** Whether credentials of a route are to be renewed. */
+  /** True if the credentials of a route are to be renewed. */
   readonly isDue: (kind: RouteKind) => boolean;
-  /** Whether the last renewal of the seller is not over. */
+  /** True if the seller's last renewal is not over. */
   readonly isHeldUp: boolean;
 }
 
 const NOT_NOW =
   'its credentials cannot be renewed now: the last renewal of the seller is not over. registrations.state() says who is on its former URLs';
 
-/** What a media buy or a subscription lacks to be where it is to go. */
+/** The need of a media buy or a subscription. */
 export interface StepNeed {
   readonly kind: 'nothing' | 'update' | 'unknown';
   readonly from?: readonly MoveUrl[];
@@ -38,10 +38,10 @@ export interface StepNeed {
   readonly reason?: string;
 }
 
-/** Of whom a step is. */
+/** The media buy or subscription of a step. */
 export type StepOf = Pick<MoveStep, 'agentUrl' | 'mediaBuyId' | 'subscription'>;
 
-/** @param why a reason that stands beside the state. */
+/** A step for its owner. @param why a reason beside the state; absent: that of the need. */
 export function stepOf(of: StepOf, need: StepNeed, state: MoveState, why?: string): MoveStep {
   const { from = [], to = [] } = need;
   const reason = why ?? need.reason;
@@ -55,11 +55,14 @@ export function stepOf(of: StepOf, need: StepNeed, state: MoveState, why?: strin
   };
 }
 
-/** The reason why a step is not begun that nothing but a renewal needs. @param needed what it lacks, whatever is due. */
+/** The reason not to begin a step that only a renewal needs. @param needed its need apart from renewal. */
 export const whyNot = ({ isHeldUp }: How, needed: StepNeed): string | undefined =>
   isHeldUp && needed.kind === 'nothing' ? NOT_NOW : undefined;
 
-/** The step of what lacks nothing. @param due what it lacks where its credentials are due: that cannot be begun now. */
+/**
+ * The step for something that needs none.
+ * @param due its need if its credentials are due: a renewal that cannot begin now.
+ */
 export const unkept = (of: StepOf, due?: StepNeed): MoveStep =>
   due?.kind === 'update' ? stepOf(of, due, 'planned', NOT_NOW) : stepOf(of, { kind: 'nothing' }, 'done');
 
@@ -80,7 +83,7 @@ function textOf(
 
 const placeOf = (url: MoveUrl | undefined): string => (url ? `${url.baseUrl} (${url.scheme})` : 'nowhere');
 
-/** Where a page of a plan begins: which seller of the chosen ones, media buys or subscriptions, and behind which row. */
+/** The beginning of a page of a plan: the number of the chosen seller, the part, and the row that it follows. */
 export interface PlanPlace {
   readonly seller: number;
   readonly part: 'stream' | 'subscription';
@@ -90,7 +93,7 @@ export interface PlanPlace {
 export const placeText = ({ seller, part, after }: PlanPlace): string =>
   `${seller}.${part === 'stream' ? 'b' : 's'}${after === undefined ? '' : ` ${after}`}`;
 
-/** @returns undefined for a text that is none. */
+/** The place in a text. @returns undefined for a text that is no place. */
 export function placeIn(given: string): PlanPlace | undefined {
   const [, seller, part, after] = /^(\d{1,6})\.([bs])(?: (.*))?$/s.exec(given) ?? [];
   if (seller === undefined) return undefined;

@@ -1,3 +1,5 @@
+// Checks the arguments of `plan` and `apply` before anything is read or written. A mistake is a RegistrationError
+// `request_invalid`.
 import { MAX_TEXT } from '../../codec/printable.ts';
 import { isJsonObject } from '../../codec/members.ts';
 import { flag, oneOf, onlyKnown, text, wholeNumber } from '../../config/validate.ts';
@@ -7,8 +9,6 @@ import { requireAgentUrl } from '../option-checks.ts';
 import { checked, SCHEMES } from '../seller.ts';
 import type { MoveTarget } from './move-row.ts';
 import type { ApplyOptions, MovePlan, MoveRequest, MoveState, MoveStep } from './move-types.ts';
-
-/* What `plan` and `apply` are given. A mistake is a RegistrationError `request_invalid`, before anything is read or written. */
 
 const REQUEST: Readonly<Record<keyof MoveRequest, true>> = {
   baseUrl: true,
@@ -24,16 +24,16 @@ const TO: Readonly<Record<keyof MovePlan['to'], true>> = { baseUrl: true, scheme
 
 const STATES: readonly MoveState[] = ['planned', 'waiting', 'under_way', 'done', 'refused', 'unknown'];
 
-/** Steps on a page, and steps that a page has at most. */
+/** The number of steps on a page, by default and at most. */
 export const MOST_STEPS = 1000;
 const MOST_SELLERS = 10_000;
 
-/** Where a plan goes. */
+/** The target of a plan. */
 export interface Target extends MoveTarget {
   readonly renew: boolean;
 }
 
-/** @throws RegistrationError */
+/** Checks the request of a plan. @throws RegistrationError */
 export function checkedMove(request: MoveRequest, bases: readonly string[]): Target {
   return checked(() => {
     onlyKnown('plan', request, REQUEST);
@@ -50,7 +50,7 @@ export function checkedMove(request: MoveRequest, bases: readonly string[]): Tar
   });
 }
 
-/** @throws ConfigError */
+/** The target of a request. @throws ConfigError */
 function targetIn({ baseUrl, scheme, renew }: MovePlan['to'], bases: readonly string[]): Target {
   oneOf('scheme', scheme, SCHEMES);
   const isRenewal = flag('renew', renew);
@@ -59,7 +59,7 @@ function targetIn({ baseUrl, scheme, renew }: MovePlan['to'], bases: readonly st
   return { renew: isRenewal, ...(base !== undefined && { base }), ...(scheme !== undefined && { scheme }) };
 }
 
-/** @throws ConfigError for a base at which no delivery would be accepted. */
+/** One of our bases. @throws ConfigError for a base at which no delivery would be accepted. */
 function ourBase(baseUrl: unknown, bases: readonly string[]): string {
   const href = typeof baseUrl === 'string' && URL.canParse(baseUrl) ? new URL(baseUrl).href : undefined;
   const base = href?.replace(/\/+$/, '');
@@ -69,7 +69,11 @@ function ourBase(baseUrl: unknown, bases: readonly string[]): string {
   );
 }
 
-/** @returns where it goes, and how many of its steps are to be done. @throws RegistrationError */
+/**
+ * Checks a plan that is to be applied.
+ * @returns its target, and the number of its steps that are to be done.
+ * @throws RegistrationError
+ */
 export function checkedPlan(
   plan: MovePlan,
   options: ApplyOptions,

@@ -1,39 +1,37 @@
+// Keeps the rows of moves: one for each media buy that is to be moved, and one for each seller (told.md §3.2, §3.3).
+// Plans store them and the loop works on them. A seller's row is due when its next step may begin. Rows of media buys
+// are due only while they are under way.
 import type { RegistrationRow, RegistrationRows } from '../../stores/store.ts';
 import { storedObject } from '../operation-rows.ts';
 import type { RouteScheme } from '../seller.ts';
 import { pauseOf, sellerRowIn } from '../watch-task.ts';
 import { hasFormers, ownRoutesIn, untilTold } from './own-routes.ts';
 
-/*
- * The rows of moves (told.md §3.2, §3.3): one a media buy that is to be told another URL, by the id of its stream; and one a seller,
- * which is due when the next of them may be begun. Only rows of media buys that are under way are due themselves: they are looked at.
- */
-
-/** Where a media buy is to go. */
+/** The target of a move. */
 export interface MoveTarget {
-  /** Absent: it keeps its base. */
+  /** Absent: the base stays. */
   readonly base?: string;
-  /** Absent: each channel keeps its own. */
+  /** Absent: the scheme of each channel stays. */
   readonly scheme?: RouteScheme;
 }
 
-/** A media buy on its way. Times are Unix ms on the store's clock. */
+/** A media buy that is to be moved. Times are Unix ms on the store's clock. */
 export interface Move {
   readonly mediaBuyId: string;
   readonly to: MoveTarget;
   readonly since: number;
   /** The update by which it is under way. */
   readonly operationId?: string;
-  /** Updates that were begun, and those of them that were answered `CONFLICT`. */
+  /** The number of updates that were begun, and of those that were answered `CONFLICT`. */
   readonly tries: number;
   readonly conflicts: number;
-  /** Its update was answered `CONFLICT`: the revision is read from then on. */
+  /** The time from which the revision is read, because its update was answered `CONFLICT`. */
   readonly asksAt?: number;
-  /** As `get_media_buys` gave it after such an answer: sent with the next update. */
+  /** The revision that `get_media_buys` gave after such an answer. The next update has it. */
   readonly revision?: number;
-  /** Looks that found nothing new, since the last thing that was. */
+  /** The number of looks in a row that found nothing new. */
   readonly looks: number;
-  /** Why it was refused, or waits. */
+  /** The reason why it was refused, or waits. */
   readonly reason?: string;
 }
 
@@ -43,7 +41,7 @@ export type MoveList = 'waiting' | 'claimed' | 'under_way' | 'refused';
 export const moveIn = ({ value }: Pick<RegistrationRow, 'value'>): Move =>
   storedObject(value) as unknown as Move;
 
-/** @param dueAt null: nobody looks at it. */
+/** The row of a step. @param dueAt null: nobody looks at it. */
 export function moveRow(
   { sender, id }: Pick<RegistrationRow, 'sender' | 'id'>,
   move: Move,
@@ -62,7 +60,7 @@ export function moveRow(
   };
 }
 
-/** A step that is over: what was told is known by its stream. */
+/** Deletes a step that is over. Its stream knows the URL that its seller was given. */
 export const goneRow = (row: RegistrationRow): RegistrationRow => ({
   ...row,
   dueAt: null,
@@ -70,10 +68,10 @@ export const goneRow = (row: RegistrationRow): RegistrationRow => ({
   expiresAt: 1,
 });
 
-/** The seller's row: no id of a media buy is stored so. */
+/** The id of the seller's row. No id of a media buy is stored so. */
 export const TURNS_ID = '\u0001';
 
-/** Places of a seller for updates that were not answered: until when each is held. */
+/** The places of a seller for updates, each with the end of its lease. */
 interface Turns {
   readonly live: readonly (readonly [id: string, until: number])[];
 }
@@ -97,11 +95,11 @@ function saveTurns(rows: RegistrationRows, sender: string, turns: Turns, dueAt: 
   });
 }
 
-/** A step waits: the seller's turn is now. */
+/** Makes the seller's row due, because a step waits. */
 export const wakeTurns = (rows: RegistrationRows, sender: string, now: number): void =>
   saveTurns(rows, sender, turnsIn(rows, now), now);
 
-/** The update of a step was answered, or is not made: its place, where it has one, is free. */
+/** Frees the place of a step whose update was answered, or is not made. */
 export function freeTurn(rows: RegistrationRows, sender: string, id: string, now: number): void {
   const { live } = turnsIn(rows, now);
   const others = live.filter(([other]) => other !== id);
@@ -109,8 +107,8 @@ export function freeTurn(rows: RegistrationRows, sender: string, id: string, now
 }
 
 /**
- * The update of a step is about to be called: it keeps its place until then.
- * @returns false where the place is over: it may be another step's by now.
+ * Prolongs the place of a step whose update is about to be called.
+ * @returns false if its lease is over: it may be another step's by now.
  */
 export function keepTurn(
   rows: RegistrationRows,
@@ -125,26 +123,26 @@ export function keepTurn(
   return true;
 }
 
-/** After which a seller's turn is looked at again by itself. Ms. */
+/** The time after which a seller's row is due again by itself. Ms. */
 const TURNS_AGAIN_MS = 60_000;
-/** Likewise where no step waits, for as long as it has former routes (told.md §5.3). Ms. */
+/** The time after which it is due again if no step waits, but the seller has former routes (told.md §5.3). Ms. */
 const FORMERS_AGAIN_MS = 3_600_000;
 
-/** The steps that may begin now. */
+/** The facts for a claim of steps. */
 export interface Claim {
   readonly sender: string;
-  /** The seller's row, as it was due. */
+  /** The time at which the seller's row was due. */
   readonly heldAt: number | null;
-  /** Ids of steps that wait, as they were listed. */
+  /** The ids of the steps that waited when they were listed. */
   readonly waiting: readonly string[];
-  /** Until when each is held. */
+  /** The end of the lease of each step. */
   readonly until: number;
   readonly perSeller: number;
 }
 
 /**
- * Claims as many steps as the seller has places for, each for this process alone; none while it wants to be left alone, or may not be
- * told of its new route yet.
+ * Claims as many steps as the seller has places for, each for this process alone. It claims none during a pause of the
+ * seller, or before the seller may be given its new route.
  * @returns their ids.
  */
 export function claimTurns(

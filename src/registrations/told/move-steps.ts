@@ -1,3 +1,5 @@
+// Does the steps of moves of media buys: begins each in one process, calls the seller, and looks at it until its end
+// (told.md §3.2). The loop of moves calls it with rows that are due.
 import { type JsonObject, present, textMember } from '../../codec/members.ts';
 import { MAX_TEXT, printableText } from '../../codec/printable.ts';
 import type { Hashes } from '../../crypto/engine.ts';
@@ -26,8 +28,6 @@ import { type Needed, needOf } from './move-needs.ts';
 import { freeTurn, goneRow, keepTurn, type Move, moveIn, moveRow, wakeTurns } from './move-row.ts';
 import { ownRoutesIn, schemeOf, sellerOf } from './own-routes.ts';
 
-/* The steps of moves of media buys (told.md §3.2): begun by one process, called, and looked at until their end. */
-
 export interface StepsContext {
   readonly registrations: StoreRegistrations;
   readonly hashes: Hashes;
@@ -38,23 +38,23 @@ export interface StepsContext {
   readonly make: (operation: Operation, signal: AbortSignal) => Promise<unknown>;
   readonly warn: (fields: object, message: string) => void;
   readonly raise: RaiseAlarm;
-  /** A call is aborted after this time, before another process makes it too. Ms. */
+  /** The time after which a call is aborted, before another process makes it too. Ms. */
   readonly deadlineMs: number;
-  /** How long a row is held: longer than a call takes. Ms. */
+  /** The time for which a row is held: longer than a call takes. Ms. */
   readonly holdMs: number;
   readonly sleep: (ms: number, signal?: AbortSignal) => Promise<void>;
 }
 
-/** A row that this process holds: it was due. */
+/** A row that was due, and that this process holds. */
 export type HeldRow = Pick<RegistrationRow, 'sender' | 'id' | 'dueAt'>;
 
-/** The media buy of a step, which is stored under the same id; undefined where nothing is known of it. */
+/** The media buy of a step, which is stored under the same id; undefined if nothing is known of it. */
 export function buyOf(rows: RegistrationRows, id: string): BuyStream | undefined {
   const stream = streamAt(rows, id);
   return stream && isRegistered(stream) ? stream : undefined;
 }
 
-/** What this process is to do for a step that it has claimed. */
+/** The work that this process has for a step that it has claimed. */
 interface Begun {
   readonly move: Move;
   readonly stream: BuyStream;
@@ -71,7 +71,7 @@ export async function begin(context: StepsContext, held: HeldRow, stopping: Abor
   try {
     operation = await created(context, held, begun);
   } catch (error) {
-    // Its place stays taken until its time is over: what fails here fails for the next one too.
+    // Its place stays taken until its lease ends: the same fault would meet the next step.
     await waits(context, held, messageOf(error));
     throw error;
   }
@@ -96,7 +96,7 @@ function begunIn(rows: RegistrationRows, held: HeldRow, now: number): Begun | un
 const refusedRow = (row: RegistrationRow, { operationId: _over, ...move }: Move, reason: string) =>
   moveRow(row, { ...move, reason: printableText(reason, MAX_TEXT) }, 'refused');
 
-/** The operation of a step, durable with its row in one step; undefined where somebody else has taken it. */
+/** Creates the operation of a step together with its row. Undefined if another process has taken the step. */
 async function created(
   { routes, operations, holdMs }: StepsContext,
   { sender, id, dueAt }: HeldRow,
@@ -134,7 +134,7 @@ async function created(
       const row = rows.get('move', id);
       const until = Math.ceil(now + holdMs);
       if (row?.list !== 'claimed' || row.dueAt !== dueAt) return false;
-      // One that begins late would be called beside the next one.
+      // A step that begins after its lease would be called beside the next one.
       if (!keepTurn(rows, { sender, id }, now, until)) return false;
       const { reason: _before, ...is } = moveIn(row);
       const next: Move = { ...is, operationId, tries: is.tries + 1, looks: 0 };
@@ -144,7 +144,7 @@ async function created(
   });
 }
 
-/** Calls the seller; the step is looked at as soon as it is answered. */
+/** Calls the seller. The step is looked at as soon as it is answered. */
 async function called(
   context: StepsContext,
   held: HeldRow,
@@ -168,7 +168,7 @@ async function called(
       saveSellerRow(rows, held.sender, { ...seller, pausedUntil });
     }
     const row = rows.get('operation', storedId(operation.operationId, hashes));
-    // One that was not answered keeps its place until its time is over, and is called again meanwhile.
+    // A call without an answer keeps its place until the lease ends, and is repeated meanwhile.
     if (row && storedIn(row).state === 'calling') return;
     freeTurn(rows, held.sender, held.id, now);
     const step = rows.get('move', held.id);
@@ -177,14 +177,14 @@ async function called(
   });
 }
 
-/** The pause that a seller asks for: it is its own, and no call's alone. Ms. */
+/** The pause that a seller asks for. It holds for all its calls. Ms. */
 function pauseIn(error: unknown): number | undefined {
   if (isOfKind(error, SellerBusyError)) return waitMs(error.retryAfterMs);
   if (!isOfKind(error, SellerError) || error.recovery !== 'transient') return undefined;
   return waitMs(error.retryAfterMs);
 }
 
-/** A step that could not be begun waits again. */
+/** Puts a step that could not be begun back in the queue. */
 const waits = ({ registrations }: StepsContext, held: HeldRow, reason: string): Promise<void> =>
   registrations.run(held.sender, (rows) => {
     const row = rows.get('move', held.id);
@@ -202,7 +202,7 @@ export async function look(context: StepsContext, held: HeldRow, stopping: Abort
   if (asks) await askRevision(context, held, asks, stopping);
 }
 
-/** A step that was refused, and of which nothing else has told. */
+/** A step that was refused, if nothing else has reported it. */
 type RefusedStep = Pick<Move, 'mediaBuyId' | 'operationId'> & { readonly reason: string };
 
 const alarmOf = (
@@ -216,7 +216,10 @@ const alarmOf = (
   ...(operationId !== undefined && { operationId }),
 });
 
-/** @returns the step whose revision is to be read, or one that was refused. */
+/**
+ * Looks at a step within one step of the store.
+ * @returns the step whose revision is to be read, or one that was refused.
+ */
 function lookedIn(
   rows: RegistrationRows,
   held: HeldRow,
@@ -228,7 +231,7 @@ function lookedIn(
   const move = moveIn(row);
   const stream = buyOf(rows, held.id);
   const operation = updateOf(rows, move, hashes);
-  // Its update is not called any more, whoever called it last.
+  // Its update is no longer called, by whichever process it was.
   if (operation?.state !== 'calling') freeTurn(rows, held.sender, held.id, now);
   const does = judged(move, {
     need: stream && needOf(stream, { routes: ownRoutesIn(rows), to: move.to }),
@@ -243,7 +246,10 @@ function lookedIn(
   return { refused: { ...move, reason: does.reason } };
 }
 
-/** Whether a refusal was an alarm (that of a revision is none), or needs none: a seller may take no configuration in an update. */
+/**
+ * True if an alarm has reported the refusal already; that of a revision raises none. True too if none is needed,
+ * because a seller may take no configuration in an update.
+ */
 const isTold = (operation: Stored | undefined): boolean =>
   operation?.withoutConfig === true || (operation?.state === 'refused' && operation.refusal !== 'CONFLICT');
 
@@ -258,10 +264,10 @@ function updateOf(rows: RegistrationRows, { operationId }: Move, hashes: Hashes)
   return row && storedIn(row);
 }
 
-/** For so long the end of an update is waited for at most, whoever polls its task. Ms. */
+/** The longest wait for the end of an update, even if another process polls its task. Ms. */
 const TASK_MS: number = 7 * DAY_MS;
 
-/** Whether nobody waits for the end of an update any more. */
+/** True if nobody waits for the end of an update any more. */
 function isGivenUp(
   rows: RegistrationRows,
   operation: Stored | undefined,
@@ -288,7 +294,7 @@ function keep(
   wakeTurns(rows, row.sender, now);
 }
 
-/** The revision of a media buy is another one: it is read, and the step begins again (told.md §3.2). */
+/** Reads the current revision of a media buy, so that the step can begin again (told.md §3.2). */
 async function askRevision(
   { registrations, call, deadlineMs: callMs, sleep, raise }: StepsContext,
   held: HeldRow,
@@ -307,7 +313,7 @@ async function askRevision(
     const data = await askInPlace(context, of, ['get_media_buys', args], stopping);
     found = { buy: rowsOf(data, mediaBuyId)[0] };
   } catch (error) {
-    // Another process asks.
+    // Another process will ask.
     if (stopping.aborted) return;
     found = { failed: failedQuestion(error).message };
   }
@@ -317,7 +323,7 @@ async function askRevision(
   if (reason !== undefined) raise(alarmOf(held, { ...move, reason }));
 }
 
-/** @returns why the step was refused. */
+/** Stores the answer about the revision. @returns the reason if the step was refused. */
 function answeredIn(
   rows: RegistrationRows,
   held: HeldRow,
@@ -353,6 +359,7 @@ function answeredIn(
   return undefined;
 }
 
-/** Questions that fail, one after the other, and the first wait after one, doubled with each. Ms. */
+/** The number of failed questions in a row after which the step is refused. */
 const MOST_ASKS = 10;
+/** Half of the wait after the first failed question. Each further failure doubles the wait. Ms. */
 const ASK_AGAIN_MS = 1000;

@@ -1,3 +1,4 @@
+// Types of moves as users see them: the request, the plan, its steps and their states.
 import type { JsonObject } from '../answer-json.ts';
 import type { RouteScheme } from '../seller.ts';
 
@@ -41,12 +42,12 @@ export interface MoveStep {
   /** The subscription, by your `ref` and account object. Absent: a media buy. */
   readonly subscription?: { readonly ref: string; readonly account?: JsonObject };
   readonly from: readonly MoveUrl[];
-  /** Empty where it is `unknown`. */
+  /** Empty if the state is `unknown`. */
   readonly to: readonly MoveUrl[];
   /** The step as a sentence, for a terminal or a log. */
   readonly text: string;
   readonly state: MoveState;
-  /** The reason for the state: the seller's own, where it refused. */
+  /** The reason for the state: the seller's own, if it refused. */
   readonly reason?: string;
 }
 
@@ -76,11 +77,11 @@ export interface RegistrationMoves {
    */
   readonly plan: (request?: MoveRequest) => Promise<MovePlan>;
   /**
-   * Stores the steps of a plan, or its first `first`, and returns the plan with their states. It resolves when they
-   * are durable; `start`, in any number of processes, does them: `update_media_buy` with the webhook members alone, and
-   * for subscriptions a change of their set, in which what others have is kept.
-   * Called again, with the same plan or another, it goes on: nothing that is under way is begun twice, and what was
-   * refused is tried again.
+   * Stores the steps of a plan, or its first `first`, and returns the plan with their states. It resolves when they are
+   * durable. `start` does them, in any number of processes. Media buys are moved by `update_media_buy` with the webhook
+   * members alone. Subscriptions are moved by a change of their set, in which the entries of others stay.
+   * Called again, with the same plan or another, it goes on. It begins no running step twice, and tries refused ones
+   * again.
    * @throws RegistrationError; ConfigError without `call`.
    */
   readonly apply: (plan: MovePlan, options?: ApplyOptions) => Promise<MovePlan>;

@@ -1,3 +1,5 @@
+// Makes the plan of a move, and stores its steps when it is applied (told.md §3.1, §3.3). `registrations.plan` and
+// `apply` call it.
 import type { Hashes } from '../../crypto/engine.ts';
 import { ConfigError } from '../../shared/errors.ts';
 import { storedId } from '../../stages/ids.ts';
@@ -34,15 +36,13 @@ import { hasFormers, ownRoutesIn } from './own-routes.ts';
 import type { Renewals } from './renewals.ts';
 import { keptSet, setSteps } from './set-steps.ts';
 
-/* The plan of a move, and what is stored when it is applied (told.md §3.1, §3.3). */
-
 export interface MovesContext {
   readonly registrations: StoreRegistrations;
   readonly hashes: Hashes;
-  /** The first one is what sellers are told. */
+  /** The bases of these registrations. Sellers are given URLs below the first. */
   readonly bases: readonly string[];
   readonly renewals: Pick<Renewals, 'isDue' | 'begin'>;
-  /** Steps were stored. */
+  /** Wakes the loop, because steps were stored. */
   readonly wake: () => void;
 }
 
@@ -51,11 +51,11 @@ export interface Moves {
   readonly apply: (plan: MovePlan, options?: ApplyOptions) => Promise<MovePlan>;
 }
 
-/** Rows that are read for one page of a plan, for each step that it may have. */
+/** The largest number of rows that a page of a plan reads for each step that it may have. */
 const READ_PER_STEP = 10;
-/** Rows of a seller that one step of the store reads the moves of. */
+/** The largest number of rows of a seller whose moves one step of the store reads. */
 const TOGETHER = 100;
-/** Steps that are stored concurrently. */
+/** The number of steps that are stored at once. */
 const CONCURRENT = 10;
 
 export function movesOf(context: MovesContext): Moves {
@@ -144,14 +144,14 @@ export function movesOf(context: MovesContext): Moves {
   return { plan, apply };
 }
 
-/** With the base that it is for: whoever applies it may have another first one. */
+/** The target with its base: another process that applies the plan may have another first base. */
 const askedOf = ({ scheme, renew }: MoveRequest, { base }: Target): MovePlan['to'] => ({
   ...(base !== undefined && { baseUrl: base }),
   ...(scheme !== undefined && { scheme }),
   ...(renew !== undefined && { renew }),
 });
 
-/** @throws RegistrationError `request_invalid` */
+/** The place at which a page begins. @throws RegistrationError `request_invalid` */
 function beginIn({ after }: MoveRequest): PlanPlace {
   if (after === undefined) return { seller: 0, part: 'stream' };
   const place = placeIn(after);
@@ -161,14 +161,14 @@ function beginIn({ after }: MoveRequest): PlanPlace {
   );
 }
 
-/** Rows that have about so many steps at most. */
+/** The number of rows that have about that many steps at most. */
 const rowsFor = ({ part }: PlanPlace, steps: number): number =>
   part === 'stream' ? steps : Math.ceil(steps / MOST_KEPT);
 
 const following = ({ seller, part }: PlanPlace): PlanPlace =>
   part === 'stream' ? { seller, part: 'subscription' } : { seller: seller + 1, part: 'stream' };
 
-/** Rows of one seller, so many together, in their order. */
+/** Groups rows by seller in their order, at most `TOGETHER` in a group. */
 function bySender(
   rows: readonly RegistrationRow[],
 ): readonly { readonly sender: string; readonly own: readonly RegistrationRow[] }[] {
@@ -181,13 +181,13 @@ function bySender(
   return parts;
 }
 
-/** Whether a renewal is about it: signed routes have nothing to renew. */
+/** True if a renewal concerns the media buy: signed routes have no credentials. */
 const hasCredentials = (need: Need, { told = [] }: BuyStream): boolean =>
   need.kind === 'update'
     ? need.from.some(({ scheme }) => scheme !== 'signature')
     : told.some(({ scheme, formerAt }) => scheme !== 'signature' && formerAt === undefined);
 
-/** The step of a media buy; undefined where it needs none. */
+/** The step of a media buy; undefined if it needs none. */
 function buyStep(
   rows: RegistrationRows,
   { sender, id, value, list }: RegistrationRow,
@@ -207,7 +207,7 @@ function buyStep(
   return stepOf(of, need, STATE_OF[row.list as MoveList], moveIn(row).reason);
 }
 
-/** Stores a step, where its media buy needs one still. */
+/** Stores a step, if its media buy still needs one. */
 function keptIn(
   rows: RegistrationRows,
   of: StepOf & { readonly mediaBuyId: string },
@@ -232,7 +232,7 @@ function keptIn(
   return unkept(of, stream && needOf(stream, { routes, to, isDue }));
 }
 
-/** One that is under way: it goes there when its update is over, where it still has to. */
+/** Changes the target of a step that is under way. It goes there when its update is over, if it still has to. */
 function wanted(
   rows: RegistrationRows,
   of: StepOf,

@@ -1,17 +1,18 @@
+// Recognises URLs of ours in texts, and the URL that a call gives its seller for reports (told.md §1.1). Routes and
+// operations call it.
 import { isJsonObject, type JsonObject, present, textMember } from '../../codec/members.ts';
 import type { Hashes } from '../../crypto/engine.ts';
 import type { CallTold, OurUrl, ToldUrl } from '../../windows/told.ts';
 import { hasTokenForm, readRouteToken, type Secrets } from '../secrets.ts';
 import { type RouteScheme, SCHEMES } from '../seller.ts';
 
-/* Which URL of ours a text names, and what a call tells its seller (told.md §1.1). */
-
-/** Longer than any that this package makes. */
+/** The longest URL that is read. All that this package makes are shorter. */
 const MAX_URL = 2048;
 
 /**
+ * Base and route of a URL of ours.
  * @param bases each without a `/` at its end.
- * @returns undefined for a URL of another's: it is below no base, or has a token that no secret made.
+ * @returns undefined for the URL of another: it is below no base, or its token was made by no secret.
  */
 export function ourUrlIn(
   bases: readonly string[],
@@ -21,7 +22,7 @@ export function ourUrlIn(
   if (text.length > MAX_URL || !URL.canParse(text)) return undefined;
   const { origin, pathname, search } = new URL(text);
   const whole = origin + pathname + search;
-  // Of several the longest: one may be below another.
+  // The longest base wins, because one may be below another.
   const base = bases.filter((one) => whole.startsWith(`${one}/`)).toSorted((a, b) => b.length - a.length)[0];
   if (base === undefined) return undefined;
   if (!hasTokenForm(pathname)) return { base, route: whole.slice(base.length + 1) };
@@ -30,14 +31,14 @@ export function ourUrlIn(
   return token && origin + pathname === `${base}/${token.text}` ? { base, route: token.id } : undefined;
 }
 
-/** The URL and the scheme in a webhook's configuration; null for one of another's. */
+/** The URL and the scheme in a webhook's configuration; null for the URL of another. */
 function toldIn(config: JsonObject, ours: (url: string) => OurUrl | undefined): ToldUrl | null {
   const url = ours(textMember(config, 'url') ?? '');
   const scheme = schemeIn(present(config, 'authentication'));
   return url && scheme ? { ...url, scheme } : null;
 }
 
-/** `signature` without `authentication`; undefined for another scheme. */
+/** The scheme in `authentication`; without it `signature`. Undefined for an unknown scheme. */
 function schemeIn(authentication: unknown): RouteScheme | undefined {
   if (authentication === undefined) return 'signature';
   const schemes = isJsonObject(authentication) ? authentication['schemes'] : undefined;
@@ -45,7 +46,7 @@ function schemeIn(authentication: unknown): RouteScheme | undefined {
   return SCHEMES.find((one) => one === first && one !== 'signature');
 }
 
-/** By which URL a call asks its seller to send the reports of its media buy. */
+/** The URL at which a call asks its seller to send the reports of its media buy. */
 export function reportsToldBy(
   taskType: string,
   args: JsonObject,

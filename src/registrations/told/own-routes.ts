@@ -1,3 +1,5 @@
+// Reads a seller's routes from its own rows: their kinds, names, former routes and renewals (told.md §5). Routes,
+// moves, renewals and the state of URLs use it.
 import type { RegistrationRow, RegistrationRows } from '../../stores/store.ts';
 import type { Told } from '../../windows/told.ts';
 import { storedObject } from '../operation-rows.ts';
@@ -5,21 +7,19 @@ import { ROUTE_KINDS, type RouteKind } from '../route-kind.ts';
 import type { SealedPlace } from '../secrets.ts';
 import { type RouteScheme, type Seller, sellerIn } from '../seller.ts';
 
-/* A seller's routes by kind, and their renewal (told.md §5): what its own rows say of them. */
-
 /** The token of a route, and its credentials as they are stored. */
 export interface RouteSecrets {
-  /** Of the token: it names the route. */
+  /** The random part of the token, which names the route. */
   readonly random?: string;
   readonly secretId?: string;
   readonly sealed?: string;
-  /** When it was made, on the store's clock, Unix ms. Absent: an earlier version made it. */
+  /** The time at which it was made, on the store's clock, Unix ms. Absent: an earlier version made it. */
   readonly madeAt?: number;
 }
 
-/** The route that is to take the place of another one. */
+/** The route that is to replace another one. */
 export interface NextRoute extends RouteSecrets {
-  /** Sellers are told of it from then on; absent: not every row of it is known to be written. Unix ms. */
+  /** The time from which sellers are given it. Absent: some of its rows may not be written yet. Unix ms. */
   readonly tellFrom?: number;
 }
 
@@ -34,21 +34,24 @@ export interface OtherCredentials {
 export interface OwnRoute extends Seller, RouteSecrets {
   readonly scheme: RouteKind;
   readonly next?: NextRoute;
-  /** Names of the routes whose place it has taken, the last one first. */
+  /** The names of the routes that it has replaced, the latest first. */
   readonly formers?: readonly string[];
-  /** When a delivery came by another route under credentials of a former one. Unix ms. */
+  /** The time at which a former route's credentials were used at another route. Unix ms. */
   readonly formerUsedAt?: number;
-  /** When it took the place of a former one; absent: its own credentials were used since. Unix ms. */
+  /** The time at which it replaced a former one. Absent: its own credentials were used since. Unix ms. */
   readonly unusedSince?: number;
-  /** Of a token's row: it was retired then, and its credentials are gone. Of the seller's own: it is told nowhere since. Unix ms. */
+  /**
+   * The time of retirement, Unix ms. In a token's row: its credentials are gone since. In the seller's own row: nobody
+   * is given it since.
+   */
   readonly retiredAt?: number;
-  /** Of the seller's own: bases below which it is told no more. */
+  /** In the seller's own row: the bases below which it is no longer given. */
   readonly retired?: readonly string[];
-  /** Of a token's row: credentials of the route that took its place, or whose place it took. They count there, too. */
+  /** In a token's row: credentials of the route that replaced it, or that it replaced. They are accepted there too. */
   readonly also?: OtherCredentials;
 }
 
-/** Of a seller, by kind. */
+/** The routes of a seller by kind. */
 export type OwnRoutes = Partial<Readonly<Record<RouteKind, OwnRoute>>>;
 
 export const ownRouteIn = ({ value }: Pick<RegistrationRow, 'value'>): OwnRoute =>
@@ -62,10 +65,13 @@ export function ownRoutesIn(rows: Pick<RegistrationRows, 'get'>): OwnRoutes {
   return Object.fromEntries(found);
 }
 
-/** Formers of one route that are kept; each is a row of its own, and older ones stay accepted. */
+/**
+ * The largest number of former routes that are kept for a route. Each is a row of its own; older ones are still
+ * accepted.
+ */
 const MOST_FORMERS = 8;
 
-/** The route with the next one in its place, once sellers may be told of that. */
+/** The route, replaced by its next one as soon as sellers may be given that. */
 export function renewed(own: OwnRoute, now: number): OwnRoute {
   const { next, retired: _ofIt, retiredAt: _of, formerUsedAt: _before, ...route } = own;
   if (next?.tellFrom === undefined || now < next.tellFrom) return own;
@@ -74,13 +80,13 @@ export function renewed(own: OwnRoute, now: number): OwnRoute {
   return { ...route, ...is, formers, unusedSince: now };
 }
 
-/** Whether a route with credentials has taken the place of another one, or is about to (told.md §5.3). */
+/** True if a route with credentials has replaced another, or is about to (told.md §5.3). */
 export const hasFormers = (routes: OwnRoutes): boolean =>
   Object.values(routes).some(
     ({ scheme, next, formers = [] }) => scheme !== 'signature' && (next !== undefined || formers.length > 0),
   );
 
-/** A delivery came by a route under the credentials of another one: of a former one, where there is any. */
+/** Notes that a delivery used the credentials of another route, which may be a former one. */
 export function noteOther(
   rows: Pick<RegistrationRows, 'get' | 'save'>,
   { kind, route }: { readonly kind: RouteKind; readonly route: string },
@@ -93,7 +99,7 @@ export function noteOther(
   if (isOfIt) rows.save({ ...row, value: JSON.stringify({ ...own, formerUsedAt: now } satisfies OwnRoute) });
 }
 
-/** A delivery came by a route under its own credentials: its seller has them. */
+/** Notes that a delivery used its route's own credentials: so its seller has them. */
 export function noteOwn(
   rows: Pick<RegistrationRows, 'get' | 'save'>,
   { kind, route }: { readonly kind: RouteKind; readonly route: string },
@@ -105,49 +111,50 @@ export function noteOwn(
 }
 
 /**
- * When credentials of a former route of a row may have been used by another one (told.md §3.5); undefined: not since it is a former one.
- * @param lastAt when the former one was left, or heard last. Unix ms.
+ * The time at which credentials of a former route may have been used at another route (told.md §3.5). Undefined: not
+ * since they were replaced.
+ * @param lastAt the time at which the former route was left, or last used. Unix ms.
  */
 export const formerUsedAt = (own: OwnRoute, lastAt: number): number | undefined =>
   own.unusedSince === undefined ? own.formerUsedAt : Math.max(own.formerUsedAt ?? 0, own.unusedSince, lastAt);
 
-/** The names of all routes of a row: the one that is told, the next one, and former ones. */
+/** The names of all routes of a row: the current one, the next one, and former ones. */
 export const namesOf = ({ random, next, formers = [] }: OwnRoute): readonly (string | undefined)[] => [
   random,
   ...(next ? [next.random] : []),
   ...formers,
 ];
 
-/** `renewAfterMs`, where nothing is said. */
+/** The default of `renewAfterMs`. */
 export const RENEW_AFTER_MS: number = 30 * 86_400_000;
 
-/** Whether the credentials of a route that sellers are told are so old, and are not being renewed. */
+/** True if the credentials of a route in use have that age, and are not being renewed. */
 export const isOlderThan = (route: OwnRoute | undefined, ageMs: number, now: number): boolean =>
   route?.sealed !== undefined &&
   route.retiredAt === undefined &&
   !route.next &&
   now - (route.madeAt ?? 0) >= ageMs;
 
-/** The name of the route of a kind that is told from now on, or soon. */
+/** The name of the route of a kind that sellers are given from now on, or soon. */
 export const newestOf = (route: OwnRoute | undefined): string | undefined =>
   route?.next?.random ?? (route?.retiredAt === undefined ? route?.random : undefined);
 
-/** Whether a renewal of it is under way of which no seller may be told yet; for how long, ms. */
+/** The time until a seller may be given the routes of a running renewal; 0 if none runs. Ms. */
 export function untilTold({ next }: OwnRoute, now: number): number {
   if (!next) return 0;
   return next.tellFrom === undefined ? UNWRITTEN_MS : Math.max(0, next.tellFrom - now);
 }
 
-/** A renewal whose rows are not all written is gone on with meanwhile. Ms. */
+/** The assumed time until another process has written the rows of a renewal. Ms. */
 const UNWRITTEN_MS = 10_000;
 
-/** Of the rows that the seller has: its facts, as the owner gave them last. */
+/** The facts about a seller that its rows have, as the owner gave them last. */
 export function sellerOf(agentUrl: string, routes: OwnRoutes): Seller {
   const [known] = Object.values(routes);
   return known ? sellerIn(known) : { agentUrl };
 }
 
-/** Of which kind the route is that a media buy or a subscription was told. */
+/** The kind of the route that a media buy or a subscription uses. */
 export function kindOf(
   { channel, scheme, route }: Pick<Told, 'scheme' | 'route'> & { readonly channel?: string },
   routes: OwnRoutes,
@@ -162,7 +169,7 @@ export function kindOf(
 /** The scheme that a seller is asked for on a route of a kind. */
 export const schemeOf = (kind: RouteKind): RouteScheme => (kind === 'reports' ? 'HMAC-SHA256' : kind);
 
-/** The row to which credentials of a route belong, for their encryption. */
+/** The row to which the credentials of a route belong, for their encryption. */
 export const placeOfRoute = ({ agentUrl, scheme }: Pick<OwnRoute, 'agentUrl' | 'scheme'>): SealedPlace => ({
   purpose: 'credentials',
   sender: agentUrl,

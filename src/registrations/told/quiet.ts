@@ -1,31 +1,29 @@
-/*
- * When a media buy has left a URL that it was told before, and when nobody needs that URL any more (told.md §3.4, §3.5). Pure.
- * Times are Unix ms on the store's clock.
- */
+// Computes when a media buy has left a URL, and when nobody needs that URL any more (told.md §3.4, §3.5). Pure. The
+// state of URLs, the check and the reading of who is on them use it. Times are Unix ms on the store's clock.
 
-/** The time for which a seller delivers an event again, where it declares none. Ms. */
+/** The time for which a seller repeats a delivery, if it declares none. Ms. */
 export const HORIZON_MS = 86_400_000;
 
-/** Impairments are held back for so long, to be sent together. Ms. */
+/** The time for which sellers hold impairments back, to send them together. Ms. */
 const COALESCENCE_MS = 300_000;
 
-/** A delivery is noted to the minute, and a process stores it once a minute. Ms. */
+/** The inaccuracy of a noted delivery: it is noted to the minute, and stored once a minute. Ms. */
 const NOTED_MS = 120_000;
 
 /** The longest reporting interval. Ms. */
 export const MONTH_MS: number = 31 * 86_400_000;
 
-/** How a URL of ours, or a former credential, is used. */
+/** The use of a URL of ours, or of a former credential. */
 export interface UrlUse {
-  /** As it was given, for messages. */
+  /** The URL as it was given, for messages. */
   readonly url: string;
-  /** How many operations, media buys and subscriptions are on it. */
+  /** The number of operations, media buys and subscriptions that are on it. */
   readonly recorded: number;
-  /** When it was given, or when the last one has left it. */
+  /** The time at which it was given, or the last of them left it. */
   readonly since?: number | undefined;
-  /** The last authentic delivery by it. */
+  /** The time of its last authentic delivery. */
   readonly heardAt?: number | undefined;
-  /** Its credentials were used by another URL then (told.md §5.3). */
+  /** The time at which its credentials were used at another URL (told.md §5.3). */
   readonly usedAt?: number | undefined;
   /** The longest `delivery_retry_horizon_seconds` of its sellers; absent: unknown. Ms. */
   readonly horizonMs?: number | undefined;
@@ -33,45 +31,47 @@ export interface UrlUse {
   readonly intervalMs?: number | undefined;
 }
 
-/** When it is quiet, if nothing comes by it until then; Infinity while somebody is on it. */
+/** The time from which it is quiet, if nothing more comes; Infinity while somebody is on it. */
 export function quietAt(use: UrlUse): number {
   const { recorded, since = 0, heardAt = 0, usedAt, horizonMs = HORIZON_MS, intervalMs = 0 } = use;
   if (recorded > 0) return Infinity;
   const noted = heardAt === 0 ? 0 : heardAt + NOTED_MS;
   const quiet = Math.max(since, noted) + Math.max(COALESCENCE_MS, horizonMs, intervalMs);
-  // Who signs with them goes on to: the next delivery comes after an interval, and is repeated for the horizon.
+  // A seller that still signs with them goes on: the next delivery comes after an interval, and is repeated for the
+  // horizon.
   return usedAt === undefined ? quiet : Math.max(quiet, usedAt + NOTED_MS + MONTH_MS + horizonMs);
 }
 
-/** Whether nobody needs it any more. */
+/** True if nobody needs it any more. */
 export const isQuiet = (use: UrlUse, now: number): boolean => now >= quietAt(use);
 
-/** A URL that a media buy was told, as far as leaving it goes. */
+/** A URL that a seller was given for a media buy, with the facts about leaving it. */
 export interface LeavableUrl {
   readonly channel: string;
-  /** When the call that names it was registered. */
+  /** The time at which the call that names it was registered. */
   readonly at: number;
-  /** When that call had ended, and was done. */
+  /** The time at which that call had ended, and was done. */
   readonly ackedAt?: number;
-  /** When another one, or none, had taken its place. */
+  /** The time at which another URL, or none, had replaced it. */
   readonly formerAt?: number;
-  /** The last event of the media buy by it. */
+  /** The time of the last event of the media buy at it. */
   readonly heardAt?: number;
 }
 
-/** What leaving depends on beside the URLs. */
+/** The facts about leaving that are not the URL's. */
 export interface Leaving {
-  /** When the media buy became terminal; absent: it runs. */
+  /** The time at which the media buy became terminal; absent: it runs. */
   readonly endedAt?: number | undefined;
-  /** The seller's; absent: unknown. Ms. */
+  /** The seller's horizon; absent: unknown. Ms. */
   readonly horizonMs?: number | undefined;
 }
 
 /**
- * From when on it counts that a media buy has left one of its URLs: its end, or when another URL took the place; undefined: it is on
- * it. One that runs leaves a former URL with the first event by the URL that took its place, and the time that counts is the acknowledgement:
- * what was sent before may be delivered again for the horizon.
- * @param told all that the media buy was told.
+ * The time from which a media buy counts as gone from one of its URLs; undefined while it is on it. A terminal buy has
+ * left at its end.
+ * A running buy leaves a former URL with the first event at the URL that replaced it. The time that counts is the
+ * acknowledgement, because earlier events may be repeated for the horizon.
+ * @param told all URLs of the media buy.
  */
 export function leftAt<T extends LeavableUrl>(
   one: T,
@@ -83,7 +83,7 @@ export function leftAt<T extends LeavableUrl>(
   const { formerAt } = one;
   if (formerAt === undefined) return undefined;
   const later = told.filter(({ channel, at, ackedAt }) => isLater({ channel, at, ackedAt }, one));
-  // Its reports were taken away, or go to another's URL: no event of the media buy will come by one of ours.
+  // Its reports were ended, or go to another's URL: none of our URLs will have an event of it.
   if (later.length === 0) return now >= formerAt + horizonMs ? formerAt : undefined;
   const isHeard = later.some(({ ackedAt = Infinity, heardAt = -Infinity }) => heardAt >= ackedAt);
   return isHeard ? formerAt : undefined;

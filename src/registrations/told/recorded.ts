@@ -1,3 +1,5 @@
+// Collects who is on the URLs of a seller, and since when nobody is on those that were left (told.md §1.2, §3.5). The
+// state of URLs and retirement call it.
 import type { Hashes } from '../../crypto/engine.ts';
 import { declaredIn } from '../../keys/declarations.ts';
 import type { RegistrationRow, StoreRegistrations } from '../../stores/store.ts';
@@ -11,9 +13,7 @@ import { formerUsedAt, ownRoutesIn } from './own-routes.ts';
 import { leftAt, MONTH_MS } from './quiet.ts';
 import type { MovingMediaBuy } from './state-types.ts';
 
-/* Who is recorded on the URLs of a seller (told.md §1.2), and since when nobody is on those that are left (§3.5). */
-
-/** Names of each kind that are listed. */
+/** The largest number of names of each kind that are listed. */
 export const MOST_NAMED = 100;
 
 const INTERVAL_MS: Readonly<Record<Frequency, number>> = {
@@ -27,13 +27,13 @@ interface Named {
   readonly first: string[];
 }
 
-/** Who is on a URL, and what is known of those that were. */
+/** The operations, media buys and subscriptions on a URL, and facts about those that left. */
 export interface Recorded {
   readonly operations: Named;
   readonly mediaBuys: Named;
   readonly subscriptions: Named;
   readonly moving: MovingMediaBuy[];
-  /** When the last one has left it. */
+  /** The time at which the last one left it. */
   leftAt: number;
   /** The longest reporting interval of the media buys that have left it. */
   intervalMs: number;
@@ -45,8 +45,9 @@ export interface SellersUrls {
   /** The seller's `delivery_retry_horizon_seconds`; undefined: unknown. Ms. */
   readonly horizonMs: number | undefined;
   /**
-   * When the credentials of a former route may have been used by another one; undefined: not since it is a former one.
-   * @param lastAt when its URL was left, or heard last. Unix ms.
+   * The time at which a former route's credentials may have been used at another route. Undefined: not since they were
+   * replaced.
+   * @param lastAt the time at which its URL was left, or last used. Unix ms.
    */
   readonly usedAt: (route: string, lastAt: number) => number | undefined;
 }
@@ -56,7 +57,7 @@ export interface RecordedContext {
   readonly hashes: Hashes;
 }
 
-/** All that is recorded of a seller. @param now the store's clock, Unix ms. */
+/** Collects all that is recorded about a seller. @param now the store's clock, Unix ms. */
 export async function recordedOf(
   { registrations, hashes }: RecordedContext,
   agentUrl: string,
@@ -111,7 +112,10 @@ function note(named: Named, name: string): void {
 
 type Of = SellersUrls['of'];
 
-/** A call is on the URLs that it names until it has ended; one that is orphaned may have been done, and go on. */
+/**
+ * Notes a call, which is on the URLs that it names until it has ended. An orphaned one stays, because it may have been
+ * done.
+ */
 function noteCall(row: RegistrationRow, of: Of): void {
   const { told, state, withoutConfig, closedAt, createdAt } = storedIn(row);
   const isOver = state === 'ended' || state === 'refused';
@@ -122,7 +126,7 @@ function noteCall(row: RegistrationRow, of: Of): void {
   }
 }
 
-/** Both channels may be one URL. */
+/** The URLs of a call. Both channels may have the same. */
 function callUrls(told: CallTold, withoutPush: boolean): readonly OurUrl[] {
   const urls = new Map<string, OurUrl>();
   for (const channel of TOLD_CHANNELS) {
@@ -165,8 +169,8 @@ function noteMediaBuy(
 }
 
 /**
- * When a media buy became terminal; one that was closed by its flight alone is over too. A word of its end counts until its seller
- * answers otherwise: where nobody asks, there is nothing else. Unix ms.
+ * The time at which a media buy became terminal, Unix ms. A buy that was closed by its flight alone is over too. A
+ * reported end counts until its seller answers otherwise, because without questions there is nothing else.
  */
 export const endOf = (
   { list }: RegistrationRow,
@@ -183,7 +187,7 @@ const MOVING: ReadonlyMap<string | null, MovingMediaBuy['state']> = new Map([
   ['refused', 'refused'],
 ]);
 
-/** Media buys that are being moved, by the ids of their streams. */
+/** The media buys that are being moved, by the ids of their streams. */
 async function movingOf(
   registrations: StoreRegistrations,
   agentUrl: string,

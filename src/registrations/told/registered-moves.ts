@@ -1,3 +1,5 @@
+// Puts moves together for registrations: plan and apply, the loop that does steps, and the renewal of credentials.
+// `createRegistrations` loads it when it is first used. A process that has called `start` does what any process stored.
 import { messageOf } from '../../shared/errors.ts';
 import type { CallSeller } from '../call-seller.ts';
 import { allRows } from '../operation-rows.ts';
@@ -9,31 +11,29 @@ import { retireFormers } from './former-routes.ts';
 import { ownRouteIn } from './own-routes.ts';
 import { renewalsOf, type RenewalsContext } from './renewals.ts';
 
-/* Moves as registrations have them: what is stored by `apply` is done by whoever has started. */
-
 const KINDS: ReadonlySet<string> = new Set(ROUTE_KINDS);
 
-/** Updates of one seller that are under way, and that were not answered. */
+/** The largest number of unanswered updates of one seller. */
 const PER_SELLER = 4;
 
 type Context = Omit<
   MoveLoopContext & MovesContext & RenewalsContext,
   'call' | 'perSeller' | 'wake' | 'goOn' | 'retireFormers' | 'renewals'
 > & {
-  /** Whether what is due is renewed by itself. */
+  /** True if credentials that are due are renewed without `apply`. */
   readonly isAuto: boolean;
-  /** Undefined: nobody is called. */
+  /** Undefined: no seller is called. */
   readonly call: CallSeller | undefined;
 };
 
 export interface RegisteredMoves extends Moves {
-  /** Does what is stored, until the signal aborts; resolves when the running steps have ended. */
+  /** Does stored steps until the signal aborts; resolves when the running ones have ended. */
   readonly run: (stopping: AbortSignal) => Promise<void>;
 }
 
-/** How often it is looked at what is due to be renewed. Ms. */
+/** The interval between two searches for credentials that are due. Ms. */
 const RENEW_EVERY_MS = 3_600_000;
-/** Media buys that were told meanwhile what is renewed are looked for for so long. Ms. */
+/** The time after a renewal in which further media buys with the former credentials are looked for. Ms. */
 const LATE_MS: number = 7 * 86_400_000;
 
 export function registeredMoves({ call, isAuto, ...context }: Context): RegisteredMoves {
@@ -50,7 +50,7 @@ export function registeredMoves({ call, isAuto, ...context }: Context): Register
     });
   const moves = movesOf({ ...context, renewals, wake: () => loop?.wake() });
 
-  /** Sellers that have credentials that are due, or were renewed lately. */
+  /** The sellers whose credentials are due, or were renewed lately. */
   const toRenew = async (): Promise<ReadonlySet<string>> => {
     const found = new Set<string>();
     const now = await registrations.run('', (_rows, at) => at);
@@ -70,7 +70,7 @@ export function registeredMoves({ call, isAuto, ...context }: Context): Register
         sellers: [agentUrl],
         ...(after !== undefined && { after }),
       });
-      // One that was refused is the owner's, and one that has a reason waits for the end of the last renewal.
+      // A refused step is the owner's business. A planned step with a reason waits for the end of the last renewal.
       const steps = plan.steps.filter(({ state, reason }) => state === 'planned' && reason === undefined);
       if (steps.length > 0) await moves.apply({ ...plan, steps });
       if (plan.next === undefined) return;

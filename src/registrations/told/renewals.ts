@@ -1,3 +1,6 @@
+// Renews a seller's credentials: makes a new route beside the former one (told.md §5). All rows are durable for a while
+// before the seller is given it. Rows of two senders are written in two steps. If a process dies in between, the
+// renewal has no `tellFrom`, and any other process goes on.
 import { encodeBase64Url } from '../../codec/encoding.ts';
 import type { Hashes } from '../../crypto/engine.ts';
 import type { RegistrationRow, StoreRegistrations } from '../../stores/store.ts';
@@ -17,35 +20,31 @@ import {
   placeOfRoute,
 } from './own-routes.ts';
 
-/*
- * The renewal of a seller's credentials (told.md §5): a new route beside the former one, whose rows are all durable for a while before
- * the seller is told of it. Rows of two senders are written in two steps; a process that dies between leaves a renewal that has no
- * `tellFrom`, with which any other goes on.
- */
-
 export interface RenewalsContext {
   readonly registrations: StoreRegistrations;
   readonly secrets: Secrets;
   readonly hashes: Hashes;
   readonly randomBytes: RandomBytes;
-  /** A route of this process's cache has changed. */
+  /** Drops a changed route from the cache of this process. */
   readonly reread: (id: string) => void;
   /** The age at which credentials are due. Ms. */
   readonly renewAfterMs: number;
 }
 
 export interface Renewals {
-  /** Whether the credentials of a route are to be renewed. */
+  /** True if the credentials of a route are to be renewed. */
   readonly isDue: (route: OwnRoute | undefined, now: number) => boolean;
-  /** Renews what is due of a seller, unless a renewal of it is not over (told.md §5.1): it goes on with that. */
+  /**
+   * Renews the credentials of a seller that are due. If a renewal is not over yet, it goes on with that (told.md §5.1).
+   */
   readonly begin: (agentUrl: string) => Promise<void>;
   /** Goes on with a renewal that a process has left. */
   readonly goOn: (agentUrl: string) => Promise<void>;
 }
 
-/** Bytes of credentials: 43 characters. */
+/** The length of credentials in bytes: 43 characters. */
 const CREDENTIAL_BYTES = 32;
-/** Until every process has seen the rows. Ms. */
+/** The time until every process has seen the rows. Ms. */
 const TELL_AFTER_MS: number = 2 * ROUTE_KEPT_MS;
 
 export function renewalsOf(context: RenewalsContext): Renewals {
@@ -94,7 +93,7 @@ export function renewalsOf(context: RenewalsContext): Renewals {
         const routes = ownRoutesIn(rows);
         const found = dueOf(routes, now);
         if (found.length === 0 || !hasFormers(routes)) return found;
-        // Those that are quiet by now are in the way no more once they are looked at.
+        // The step looks for former routes that have become quiet, so that the next renewal can begin.
         wakeTurns(rows, agentUrl, now);
         return [];
       });
@@ -119,7 +118,10 @@ export function renewalsOf(context: RenewalsContext): Renewals {
   };
 }
 
-/** The rows by which deliveries find their route: the new one, and all former ones, each with the credentials of the other. */
+/**
+ * The rows by which deliveries find their route. The new one accepts the credentials of the former one; all former ones
+ * accept those of the new one.
+ */
 function tokenRows(
   { next, formers = [], formerUsedAt: _used, unusedSince: _since, retiredAt: _retired, ...route }: OwnRoute,
   get: (id: string) => RegistrationRow | undefined,

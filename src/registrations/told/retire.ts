@@ -1,3 +1,6 @@
+// Retires a URL: nobody is given it any more, and its route's credentials go once all URLs of the route are retired
+// (told.md §4). `registrations.retire` and the end of former routes call it. It takes several steps of two senders. If
+// a process dies in between, the next `retire` of the URL finishes them.
 import type { RegistrationRows, StoreRegistrations } from '../../stores/store.ts';
 import type { OurUrl } from '../../windows/told.ts';
 import { allRows, storedObject } from '../operation-rows.ts';
@@ -9,19 +12,14 @@ import { type Recorded, recordedOf, type RecordedContext } from './recorded.ts';
 import type { RetireOptions, UrlName } from './state-types.ts';
 import { GIVEN, givenAt, givenIn, saveGiven, unretired } from './url-row.ts';
 
-/*
- * `registrations.retire` (told.md §4): the URL is told to nobody any more, and the credentials of its route go once each URL of that is
- * retired. Several steps, of two senders: a process that dies between is made good by the next `retire` of the URL.
- */
-
 export interface RetireContext extends RecordedContext {
-  /** The base that sellers are told now; absent: nobody is told any. */
+  /** The base below which sellers are given URLs now; absent: none is. */
   readonly base?: string | undefined;
-  /** The route by that token is read anew. */
+  /** Drops the route with that token from the cache. */
   readonly forget: (route: string) => void;
 }
 
-/** @throws RegistrationError */
+/** Retires a URL. @throws RegistrationError */
 export async function retire(
   context: RetireContext,
   { agentUrl, base, route }: UrlName,
@@ -43,13 +41,13 @@ export async function retire(
     return undefined;
   });
   if (done instanceof RegistrationError) throw done;
-  // What was retired by force stays so.
+  // A URL that was retired by force stays retired.
   if (!force && done !== 'before') await requireNobody(context, { agentUrl, base, route }, asOf);
   await finishRetiring(context, agentUrl, route, [base]);
   context.forget(route);
 }
 
-/** What is left to do for URLs of one route that were retired. */
+/** Does the remaining steps for retired URLs of one route. */
 export async function finishRetiring(
   { registrations, hashes }: RecordedContext,
   agentUrl: string,
@@ -62,12 +60,12 @@ export async function finishRetiring(
       const { isRetiring, ...given } = givenAt(rows, { base, route }, hashes) ?? {};
       if (isRetiring && 'base' in given) saveGiven(rows, agentUrl, given, hashes);
     }
-    // A former route is listed for as long as anything of it is left to do.
+    // A former route stays listed while any step of it remains.
     if (areGone) for (const kind of ROUTE_KINDS) withoutFormer(rows, kind, route);
   });
 }
 
-/** A call may have told it while it was retired: then it goes on. @throws RegistrationError */
+/** Undoes a retirement if a call gave the seller the URL meanwhile. @throws RegistrationError */
 async function requireNobody(
   context: RetireContext,
   { agentUrl, ...url }: UrlName,
@@ -83,7 +81,7 @@ async function requireNobody(
   throw inUse(url.base, on, Infinity);
 }
 
-/** What is told from now on is another route; below another base this one goes on. */
+/** Stops giving out the URL. Below the first base the route is retired; below another base, only that base is. */
 function noMoreTold(rows: RegistrationRows, url: OurUrl, now: number, base?: string): void {
   for (const kind of ROUTE_KINDS) {
     const row = rows.get('route', kind);
@@ -99,8 +97,9 @@ function noMoreTold(rows: RegistrationRows, url: OurUrl, now: number, base?: str
 }
 
 /**
- * The credentials of a route that nobody is told below any base. Its token stays: what is signed is accepted by it.
- * @returns false where a URL of it is alive.
+ * Deletes the credentials of a route none of whose URLs is given any more. Its token stays, so that signed deliveries
+ * are accepted.
+ * @returns false if a URL of it is not retired.
  */
 async function dropCredentials(
   registrations: StoreRegistrations,
@@ -108,18 +107,19 @@ async function dropCredentials(
   route: string,
 ): Promise<boolean> {
   if (await isAlive(registrations, agentUrl, route)) return false;
-  // Below a base that it was not told yet it would come back, credentials and all: from this step on it is told nowhere.
+  // Below a base that it was not given yet, the route could return with its credentials. From this step on it cannot.
   const heirs = await registrations.run(agentUrl, (rows, now) =>
     ROUTE_KINDS.flatMap((kind) => heirsOf(rows, kind, route, now)),
   );
-  // It was told just before that step.
+  // A seller was given it just before that step.
   if (await isAlive(registrations, agentUrl, route)) return false;
   await registrations.run('', (rows, now) => {
     const row = rows.get('route', route);
     const { sealed: _gone, also: _with, ...known } = row ? storedObject(row.value) : {};
     if (!row || known['retiredAt'] !== undefined) return;
     rows.save({ ...row, value: JSON.stringify({ ...known, retiredAt: now }) });
-    // What took its place does not take its credentials any more (told.md §1.4), and knows that it did (§4.2).
+    // The routes that replaced it stop accepting its credentials (told.md §1.4), and keep a note of that (told.md
+    // §4.2).
     for (const heir of heirs.flatMap((id) => rows.get('route', id) ?? [])) {
       const is = ownRouteIn(heir);
       if (is.also?.route === route) rows.save({ ...heir, value: JSON.stringify({ ...is, also: { route } }) });
@@ -128,7 +128,7 @@ async function dropCredentials(
   return true;
 }
 
-/** Whether a URL of the route is not retired. */
+/** True if a URL of the route is not retired. */
 async function isAlive(registrations: StoreRegistrations, agentUrl: string, route: string): Promise<boolean> {
   for await (const row of allRows(registrations, { kind: 'route', list: GIVEN, sender: agentUrl })) {
     const given = givenIn(row);
@@ -138,8 +138,8 @@ async function isAlive(registrations: StoreRegistrations, agentUrl: string, rout
 }
 
 /**
- * The names of the other routes of its row, which may take its credentials beside their own. Where it is the one that was told, the
- * seller's own row goes, or stays for these: without its credentials, and told nowhere.
+ * The other routes of its row, which may accept its credentials. If it is the current route, the seller's own row is
+ * deleted. It stays, without credentials and never given out, if there are such others.
  */
 function heirsOf(rows: RegistrationRows, kind: RouteKind, route: string, now: number): readonly string[] {
   const row = rows.get('route', kind);
@@ -169,7 +169,7 @@ const unknown = (base: string, route: string): RegistrationError =>
     `url: the seller was not given the URL ${JSON.stringify(`${base}/…`)} by the route ${JSON.stringify(route)}. Give agentUrl, base and route as registrations.state() lists them.`,
   );
 
-/** Names that are in the message. */
+/** The largest number of names in the message. */
 const SHOWN = 5;
 
 function inUse(base: string, on: Recorded, quiet: number): RegistrationError {

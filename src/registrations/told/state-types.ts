@@ -1,3 +1,4 @@
+// Types of the URLs that sellers were given, as users see them: `registrations.state`, its check, and `retire`.
 import type { RouteScheme } from '../seller.ts';
 
 /** Selects the URLs that `registrations.state` returns. Default: those of all sellers. */
@@ -9,8 +10,8 @@ export interface StateQuery {
   /** The `next` of the page before. */
   readonly after?: string | undefined;
   /**
-   * If true, the sellers of the page are asked where they send, and what they show is compared with what they were
-   * told: `StatePage.check` and `UrlState.drift`. It needs the option `call`. Default: false, and no seller is asked.
+   * If true, the sellers of the page are asked where they send. Their answers are compared with the URLs that they were
+   * given: `StatePage.check` and `UrlState.drift`. It needs the option `call`. Default: false, and no seller is asked.
    */
   readonly check?: boolean | undefined;
   /** Ends the questions of `check`; the promise rejects with its reason. */
@@ -80,8 +81,8 @@ export interface UrlDrift {
   /** The `ref` of the first 100. */
   readonly subscriptions: readonly string[];
   /**
-   * The first 10 different findings. Of a media buy it is the host to which the seller sends, with the wrong path if
-   * the host is right; of a subscription it is the difference in words. It never contains a whole URL.
+   * The first 10 different findings. They never contain a whole URL. For a media buy a finding is the host to which the
+   * seller sends, with the wrong path if the host is right. For a subscription it is the difference in words.
    */
   readonly shown: readonly string[];
 }
@@ -92,8 +93,8 @@ export interface UrlCheckError {
   /** The question: about media buys (`get_media_buys`) or about subscriptions (`list_accounts`). */
   readonly of: 'mediaBuys' | 'subscriptions';
   /**
-   * The seller's code; `seller_busy`: it asks for a pause, or has no free place; `unanswered`: there was no answer;
-   * or the code of an error of this package, e.g. `answer_invalid`.
+   * The seller's code, or the code of an error of this package, e.g. `answer_invalid`. `seller_busy`: it asks for a
+   * pause, or has no free place. `unanswered`: there was no answer.
    */
   readonly code: string;
   readonly message: string;
@@ -139,9 +140,9 @@ export interface RegistrationUrls {
    */
   readonly state: (query?: StateQuery) => Promise<StatePage>;
   /**
-   * Retires a URL, as `state` lists it: no seller is told it any more. What a seller signs is accepted there all the
-   * same, with the alarm `retired_url_used` once a day; HMAC and bearer credentials that are told below no base any more
-   * are deleted, and what comes by them is answered 503.
+   * Retires a URL that `state` lists: no seller is given it any more. Signed deliveries are still accepted there, with
+   * the alarm `retired_url_used` once a day. HMAC and bearer credentials are deleted once they are given below no base,
+   * and a delivery with them is answered 503.
    * @throws RegistrationError (rejects) `url_in_use` if somebody is on it, or it was used lately: see
    * `UrlState.quietAt`.
    */

@@ -1,3 +1,5 @@
+// Lists the URLs that sellers were given in pages, with those who are on each (told.md §2.1). `registrations.state` and
+// `proto-webhooks state` call it.
 import type { RegistrationRow } from '../../stores/store.ts';
 import { LEGACY } from '../route-kind.ts';
 import type { RouteScheme } from '../seller.ts';
@@ -7,9 +9,7 @@ import { recordedOf, type Recorded, type RecordedContext, type SellersUrls } fro
 import type { StatePage, StateQuery, UrlState } from './state-types.ts';
 import { GIVEN, givenIn, type GivenUrl } from './url-row.ts';
 
-/* `registrations.state` (told.md §2.1): a page of the URLs that sellers were given, with who is on each. */
-
-/** URLs of a page, where nothing is said. */
+/** The page size, if none is given. */
 const LISTED = 100;
 
 export interface StateContext extends RecordedContext {
@@ -22,7 +22,7 @@ interface StateOfSeller extends SellersUrls {
   readonly isDue: (given: GivenUrl) => boolean;
 }
 
-/** @throws ConfigError for an `after` that no page gave. */
+/** A page of URLs. @throws ConfigError for an `after` that no page gave. */
 export async function stateOf(
   context: StateContext,
   { agentUrl, limit = LISTED, after }: StateQuery,
@@ -58,7 +58,7 @@ function urlState(row: RegistrationRow, seller: StateOfSeller): readonly UrlStat
   const on = seller.of(given);
   const quiet = quietOf(given, on, seller);
   const { base, route, givenAt, heardAt, madeAt, retiredAt, isRetiring } = given;
-  // Nobody needs it, it is told to nobody, and all is done: it is alive no more.
+  // Nobody needs it, nobody is given it, and its retirement is complete: it is not listed.
   if (retiredAt !== undefined && quiet !== Infinity && !isRetiring) return [];
   const is: UrlState = {
     agentUrl: row.sender,
@@ -88,7 +88,7 @@ const countsOf = ({ operations, mediaBuys, subscriptions }: Recorded): UrlState[
   subscriptions: subscriptions.count,
 });
 
-/** When nobody needs it any more; Infinity while somebody is on it (told.md §3.5). */
+/** The time from which nobody needs it; Infinity while somebody is on it (told.md §3.5). */
 export function quietOf(
   { base, route, givenAt, heardAt, leftAt = 0 }: GivenUrl,
   on: Recorded,

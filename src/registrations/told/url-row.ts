@@ -1,46 +1,43 @@
+// Keeps the row of a URL that a seller was given, beside the row of its route (told.md §1.3, §4). A route may be given
+// below several bases, and each of these URLs is used and retired by itself. Routes, moves and subscriptions write it.
 import type { Hashes } from '../../crypto/engine.ts';
 import type { RegistrationRow, RegistrationRows } from '../../stores/store.ts';
 import type { OurUrl } from '../../windows/told.ts';
 import { storedObject } from '../operation-rows.ts';
 import type { RouteKind } from '../route-kind.ts';
 
-/*
- * The row of a URL that a seller was given, beside the row of its route: one route may be told below several bases, and each of these
- * URLs is heard, and retired, by itself (told.md §1.3, §4).
- */
-
 /** A URL that a seller was given. Times are Unix ms on the store's clock. */
 export interface GivenUrl extends OurUrl {
   readonly kind: RouteKind;
-  /** A route that the seller had already (`adopt`): it has no token. */
+  /** True for a URL that the seller had already (`adopt`): it has no token. */
   readonly isAdopted?: true;
   readonly givenAt: number;
-  /** When its credentials were made; absent: it has none, or nobody knows. */
+  /** The time at which its credentials were made; absent: it has none, or it is unknown. */
   readonly madeAt?: number;
-  /** An authentic delivery came by it then. */
+  /** The time of its last authentic delivery. */
   readonly heardAt?: number;
-  /** A subscription left it then. */
+  /** The time at which a subscription left it. */
   readonly leftAt?: number;
   readonly retiredAt?: number;
-  /** Its retirement has not come to its end: it may have credentials. */
+  /** True while its retirement is incomplete: it may still have credentials. */
   readonly isRetiring?: true;
-  /** The last alarm that it is used though it is retired. */
+  /** The time of the last alarm that it is used although it is retired. */
   readonly usedAlarmAt?: number;
-  /** The last alarm that its seller shows another one in its place. */
+  /** The time of the last alarm that its seller shows another URL instead. */
   readonly driftAlarmAt?: number;
 }
 
-/** On which `RegistrationRow.list` they are. */
+/** The `RegistrationRow.list` of these rows. */
 export const GIVEN = 'url';
 
-/** No kind of route is named so, and no token has a `/`. */
+/** The id of the row. No kind of route has such a name, and no token has a `/`. */
 const rowId = ({ base, route }: OurUrl, hashes: Pick<Hashes, 'sha256Hex'>): string =>
   `url/${hashes.sha256Hex(JSON.stringify([base, route]))}`;
 
 export const givenIn = ({ value }: Pick<RegistrationRow, 'value'>): GivenUrl =>
   storedObject(value) as unknown as GivenUrl;
 
-/** Undefined for a URL that the seller was not given. */
+/** The row of a URL; undefined if the seller was not given it. */
 export function givenAt(
   rows: Pick<RegistrationRows, 'get'>,
   url: OurUrl,
@@ -67,10 +64,10 @@ export function saveGiven(
   });
 }
 
-/** One that is alive again. */
+/** The URL without its retirement. */
 export const unretired = ({ retiredAt: _was, isRetiring: _is, ...given }: GivenUrl): GivenUrl => given;
 
-/** In the step that gives a seller a URL: known from then on. One that was retired, and is adopted again, is alive again. */
+/** Notes a URL in the step that gives it to a seller. A retired URL that is adopted again is no longer retired. */
 export function keepGiven(
   rows: Pick<RegistrationRows, 'get' | 'save'>,
   sender: string,

@@ -1,3 +1,5 @@
+// Offers `state` and `retire`, and tells the receiver when a URL was used or is retired. `createRegistrations` calls
+// it. The work is loaded when first used.
 import type { EventRegistrations } from '../../events/event-registration.ts';
 import type { RaiseAlarm } from '../../shared/alarms.ts';
 import { givenCaller, requireRetired, requireStateQuery } from '../option-checks.ts';
@@ -18,7 +20,7 @@ interface UrlsContext extends StateContext, Omit<CheckContext, 'call'> {
   readonly raise: RaiseAlarm;
 }
 
-/** What registrations say of the URLs that sellers were given, and what their receiver tells them of these. */
+/** The methods about URLs that registrations offer, and the two that their receiver calls. */
 export function urlsOf(
   context: UrlsContext,
 ): RegistrationUrls & Required<Pick<EventRegistrations, 'heard' | 'retired'>> {

@@ -1,3 +1,5 @@
+// Defines the configuration file: it checks, and the JSON Schema is made of it (serve.md §1.1). A message says what is
+// wrong and what to write. It repeats no value, because that may be a secret.
 import * as z from 'zod';
 import type {
   ConfigInFile,
@@ -10,12 +12,7 @@ import type {
 } from './file-types.ts';
 import { choice, flag, list, members, say, text, whole } from './members.ts';
 
-/*
- * The definition of the file: it checks, and the JSON Schema is made of it (serve.md §1.1). A message says what is wrong and what to
- * write, and repeats no value: it may be a secret.
- */
-
-/** In place of members with a mistake. */
+/** The values that replace members with a mistake. */
 export const SAMPLES = {
   publicUrl: 'https://buyer.example/',
   sellers: [{ agentUrl: 'https://seller.example/' }],
@@ -175,11 +172,11 @@ const store: z.ZodType<StoreInFile> = z
   )
   .describe('Where events are kept.');
 
-/** Of every sink, by default. */
+/** The defaults of every sink. */
 export const SINK_NUMBERS: SinkNumbers = { timeoutMs: 15_000, concurrency: 16, attempts: 20 };
 
 const sinkNumbers = {
-  // A lease is half as long again (`instance.ts`), and none lasts longer than ten minutes.
+  // A lease is half as long again (`instance.ts`), and at most ten minutes.
   timeoutMs: whole('How long an answer may take, ms.', 1, 400_000, SINK_NUMBERS.timeoutMs),
   concurrency: whole('The most events under way.', 1, 10_000, SINK_NUMBERS.concurrency),
   attempts: whole(
@@ -239,7 +236,7 @@ const STATUSES = [
 
 const EVENTS = 'Write task, task.completed, deliveryReport, other or a family.';
 
-/** What looks like a kind, and is the name of none: another spelling, a report's type, the `type` of a CloudEvent. */
+/** A text that looks like a kind and is none: another spelling, a report's type, the `type` of a CloudEvent. */
 const ALMOST_A_KIND = /^(?:proto\..*|(?:tasks?|other|delivery[-_]?reports?)(?:\..*)?)$/i;
 const KINDS: ReadonlySet<string> = new Set(['task', 'deliveryReport', 'delivery-report', 'other']);
 

@@ -1,16 +1,18 @@
-/** A secret of the file: where it is. */
+// Types of the configuration file, with every default.
+
+/** The place of a secret in the file. */
 export type SecretPlace = { readonly env: string } | { readonly file: string };
 
 /** One secret, or a new one and the one before. */
 export type SecretPlaces = readonly SecretPlace[];
 
-/** How a seller of the file proves that it sends, where it does not sign. */
+/** The way in which a seller of the file proves itself, if it does not sign. */
 export type AuthInFile =
   | { readonly hmac: { readonly secrets: SecretPlaces } }
   | { readonly bearer: { readonly tokens: SecretPlaces; readonly header?: string | undefined } }
   | { readonly reports: { readonly secrets: SecretPlaces } };
 
-/** A seller of the file: the library's `Sender`, with its secrets elsewhere, and its path where sellers have paths. */
+/** A seller of the file: the library's `Sender`, with its secrets elsewhere, and its path if sellers have paths. */
 export interface SellerInFile {
   readonly agentUrl: string;
   readonly path?: string | undefined;
@@ -50,7 +52,7 @@ export type StoreInFile =
       };
     };
 
-/** What every sink has. */
+/** The numbers that every sink has. */
 export interface SinkNumbers {
   readonly timeoutMs: number;
   readonly concurrency: number;
@@ -67,7 +69,7 @@ export type SinkInFile =
       readonly headers?: Readonly<Record<string, SecretPlace>> | undefined;
     });
 
-/** Where it listens. */
+/** The address and port at which it listens. */
 export interface ListenInFile {
   readonly host: string;
   readonly port: number;

@@ -1,32 +1,34 @@
+// Collects the mistakes in the values of a file, and reads the secrets that it names. The readers of sellers, store and
+// sink use it. Nothing of a secret is in a mistake.
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { ConfigError } from '../../index.ts';
 import type { SecretPlace } from './file-types.ts';
 import type { Mistake, Path } from './yaml-text.ts';
 
-/** Where secrets are looked for. */
+/** The places from which secrets are read. */
 export interface SecretSource {
   readonly env: Readonly<Record<string, string | undefined>>;
   /** The folder of the configuration. */
   readonly folder: string;
 }
 
-/** What is wrong with the values of a file, as it is found. */
+/** The mistakes in the values of a file, in the order in which they are found. */
 export interface Findings extends SecretSource {
   readonly mistakes: readonly Mistake[];
   readonly wrong: (path: Path, text: string) => void;
-  /** @returns undefined for a secret that is not there: that is a mistake by now. */
+  /** Reads a secret. @returns undefined for a missing one, which is then among the mistakes. */
   readonly secret: (place: SecretPlace, path: Path) => string | undefined;
   /**
-   * Makes something, whose `ConfigError` is a mistake.
-   * @param placeOf the member that its message begins with, as a path of the file.
+   * Makes a part; its `ConfigError` becomes a mistake.
+   * @param placeOf returns the path in the file for the member with which the message begins.
    */
   readonly refusedBy: (make: () => unknown, placeOf: (name: string) => Path) => void;
 }
 
 const MAX_CHARACTERS = 65_536;
 
-/** By the code of `fs`. */
+/** The reasons why a file cannot be read, by the code of `fs`. */
 export const UNREADABLE: Readonly<Record<string, string>> = {
   ENOENT: 'there is no such file',
   EISDIR: 'it is a folder',
@@ -36,11 +38,11 @@ export const UNREADABLE: Readonly<Record<string, string>> = {
 /** A URL of a message may have a password in it. */
 const withoutPassword = (text: string): string => text.replaceAll(/\/\/[^\s"']*@/g, '//…@');
 
-/** What was written for the name of a variable or a file may be the secret itself: then it is not shown. */
+/** Shows the name of a variable or a file. A text that is no name may be the secret itself, and is not shown. */
 const shown = (name: string): string =>
   /^[\w./@-]{1,200}$/.test(name) && !name.startsWith('whsec_') ? `${name} ` : '';
 
-/** Collects mistakes. Nothing of a secret is in one. */
+/** Makes an empty collection of mistakes. */
 export function findings({ env, folder }: SecretSource): Findings {
   const mistakes: Mistake[] = [];
   const wrong = (path: Path, text: string): undefined => void mistakes.push({ path, text });
@@ -54,7 +56,7 @@ export function findings({ env, folder }: SecretSource): Findings {
 
   function ofFile(file: string, path: Path): string | undefined {
     try {
-      // One line end at the end is no part of it.
+      // One line end at the end of a file is no part of the secret.
       const value = readFileSync(resolve(folder, file), 'utf8').replace(/\r?\n$/, '');
       if (value === '') return wrong(path, `the file ${shown(file)}is empty. Write the secret into it.`);
       return value.length <= MAX_CHARACTERS

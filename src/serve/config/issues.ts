@@ -1,13 +1,15 @@
+// Turns the issues of the schema into mistakes, each at the member that it is about. The reader of the configuration
+// calls it.
 import type * as z from 'zod';
 import type { Mistake, Path } from './yaml-text.ts';
 
 type Issue = z.core.$ZodIssue;
 
-/** A branch of a union that was not meant: the value is of another type altogether. */
+/** True for a branch of a union that was not meant, because the value is of another type altogether. */
 const isOtherType = (issues: readonly Issue[]): boolean =>
   issues.some(({ code, path }) => code === 'invalid_type' && path.length === 0);
 
-/** Members that a branch of a mapping does not know. */
+/** The members that a branch of a mapping does not know. */
 const unknownTo = (issues: readonly Issue[]): readonly string[] =>
   issues.flatMap((issue) =>
     issue.code === 'unrecognized_keys' && issue.path.length === 0 ? issue.keys : [],
@@ -20,8 +22,8 @@ const mistakesIn = (issues: readonly Issue[]): number =>
 const weight = (issues: readonly Issue[]): number => unknownTo(issues).length * 1_000 + mistakesIn(issues);
 
 /**
- * The branch that was meant: the one that knows most of the members, then with the fewest mistakes, if it is the only one,
- * and none of them is a member of another.
+ * The branch that was meant, if there is only one. It knows most of the members, then has the fewest mistakes. None of
+ * its mistakes is a member of another branch.
  */
 function meant(branches: readonly (readonly Issue[])[]): readonly Issue[] | undefined {
   const [first, ...others] = branches
@@ -33,7 +35,7 @@ function meant(branches: readonly (readonly Issue[])[]): readonly Issue[] | unde
   return isOnly && !isMixed ? first : undefined;
 }
 
-/** Each mistake by itself, at the member that it is about. */
+/** The mistakes one by one, each at its member. */
 export function mistakesOf(issues: readonly Issue[], above: Path = []): Mistake[] {
   return issues.flatMap((issue) => {
     const path = [...above, ...issue.path];

@@ -1,3 +1,5 @@
+// Reads the configuration file and its secrets, and reports every mistake with its line (serve.md §1.1, §1.2).
+// `proto-webhooks serve` and each reload call it.
 import { readFileSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import type { SenderSource } from '../../index.ts';
@@ -11,22 +13,22 @@ import { type Mistake, type Path, readYaml, type YamlText } from './yaml-text.ts
 
 /** The configuration with its secrets. */
 export interface ServeConfig extends Omit<ConfigInFile, 'sellers' | 'store' | 'sink'> {
-  /** Packages and modules are looked for from here too. */
+  /** The folder from which packages and modules are looked up, too. */
   readonly folder: string;
   readonly senders: SenderSource;
   readonly store: StoreConfig;
   readonly sink: SinkConfig;
 }
 
-/** The file, and where its variables are. */
+/** The file, and the environment of its variables. */
 export interface ConfigSource {
-  /** As it was given: messages begin with it. */
+  /** The file as it was given: messages begin with it. */
   readonly file: string;
   readonly cwd: string;
   readonly env: Readonly<Record<string, string | undefined>>;
 }
 
-/** The configuration, or every mistake, each one line. */
+/** The configuration, or all mistakes, one line each. */
 export type ReadConfig = { readonly config: ServeConfig } | { readonly mistakes: readonly string[] };
 
 const MAX_BYTES = 1_048_576;
@@ -50,7 +52,7 @@ function textOf({
   }
 }
 
-/** `sellers[0].agentUrl`; a name that is none as JSON has it, not all of a long one. */
+/** A path as text, e.g. `sellers[0].agentUrl`. An unusual name is quoted as JSON, and a long one is cut. */
 const written = (path: Path): string =>
   path
     .map((part, index) => {
@@ -62,7 +64,7 @@ const written = (path: Path): string =>
     })
     .join('');
 
-/** In the order of the file. */
+/** The mistakes as lines, in the order of the file. */
 function told(file: string, mistakes: readonly Mistake[], yaml: YamlText): ReadConfig {
   const lines = mistakes
     .map((one) => ({ ...one, ...(one.position ?? yaml.at(one.path)) }))
@@ -74,7 +76,10 @@ function told(file: string, mistakes: readonly Mistake[], yaml: YamlText): ReadC
   return { mistakes: [...new Set(lines)] };
 }
 
-/** The file with samples in place of what has a mistake, so that the rest is checked too: every mistake is told at once. */
+/**
+ * The file with samples in place of members with a mistake, so that the rest is checked too, and all mistakes are
+ * reported at once.
+ */
 function repaired(value: unknown, mistakes: readonly Mistake[]): ConfigInFile | undefined {
   if (mistakes.some(({ path }) => path.length === 0)) return undefined;
   const copy: Record<string, unknown> = { ...(value as object) };

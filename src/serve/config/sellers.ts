@@ -1,9 +1,11 @@
+// Turns the sellers of the file into the library's senders, and checks them by the library itself. The reader of the
+// configuration calls it.
 import { createVerifier, type Sender, type SendersByPath, type SenderSource } from '../../index.ts';
 import type { AuthInFile, ConfigInFile, SecretPlace, SellerInFile } from './file-types.ts';
 import type { Findings } from './findings.ts';
 import type { Path } from './yaml-text.ts';
 
-/** The current secret, and the former one; '' for one that is not there. */
+/** The current secret, and the former one; '' for a missing one. */
 function both(
   places: readonly SecretPlace[],
   path: Path,
@@ -42,7 +44,7 @@ function senderOf(seller: SellerInFile, path: Path, found: Findings): Sender {
       ...(onMismatch && { onMismatch }),
     };
   }
-  // The library checks what is in it, and knows more of it than this file's definition.
+  // The library checks the sender, and knows more about it than the definition of this file.
   return sender as unknown as Sender;
 }
 
@@ -50,7 +52,9 @@ const SILENT = { debug() {}, info() {}, warn() {}, error() {} };
 
 const kindOf = ({ auth }: SellerInFile): string => (auth ? (Object.keys(auth)[0] ?? '') : 'signatures');
 
-/** Sellers have a path each, or none has; those of one URL prove themselves in one way. */
+/**
+ * Checks sellers together: either all have a path, or none has. Sellers of one URL prove themselves in the same way.
+ */
 function checkTogether(sellers: readonly SellerInFile[], { wrong }: Findings): void {
   const hasPaths = sellers.some(({ path }) => path !== undefined);
   const kinds = new Map<string | undefined, string>();
@@ -73,21 +77,21 @@ function sourceOf(sellers: readonly SellerInFile[], senders: readonly Sender[]):
   return Object.groupBy(senders, (_, index) => sellers[index]?.path ?? '') as SendersByPath;
 }
 
-/** `senders["/webhooks/a"]` is about the sellers with that path. */
+/** The place in the file for a message of the library: `senders["/webhooks/a"]` is about the sellers with that path. */
 function placeByPath(name: string, sellers: readonly SellerInFile[]): Path {
   if (name === 'publicUrl') return ['publicUrl'];
   const index = sellers.findIndex(({ path }) => path !== undefined && name.includes(JSON.stringify(path)));
   return index === -1 ? ['sellers'] : ['sellers', index, 'path'];
 }
 
-/** `senders[0].auth.hmac` without its beginning. */
+/** The parts of a name such as `senders[0].auth.hmac`, without its beginning. */
 const partsOf = (name: string): string[] => name.match(/[A-Za-z]+|\d+/g)?.slice(2) ?? [];
 
 const SAMPLE = { publicUrl: 'https://buyer.example/', senders: [{ agentUrl: 'https://seller.example/' }] };
 
 /**
  * The sellers for the library, which checks URLs, keys and credentials.
- * @param isWhole the file has no other mistake, so that the sellers are all there.
+ * @param isWhole true if the file has no other mistake, so that all sellers are there.
  */
 export function sellersOf(
   { publicUrl, sellers, allowLoopback }: Pick<ConfigInFile, 'publicUrl' | 'sellers' | 'allowLoopback'>,

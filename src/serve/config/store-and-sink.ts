@@ -1,3 +1,5 @@
+// Turns store and sink of the file into their configurations, with secrets and absolute paths. The reader of the
+// configuration calls it.
 import { existsSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { httpSink } from '../sink/http-sink.ts';
@@ -6,7 +8,7 @@ import { SINK_NUMBERS } from './definition.ts';
 import type { SinkInFile, StoreInFile } from './file-types.ts';
 import type { Findings } from './findings.ts';
 
-/** A store as it is opened: the URL is what the secret says, paths are absolute. */
+/** The configuration of a store: its URL is in the secret, its paths are absolute. */
 export type StoreConfig =
   | { readonly kind: 'sqlite'; readonly path: string; readonly isDefault: boolean }
   | {
@@ -23,7 +25,7 @@ export type StoreConfig =
       readonly waitReplicas?: number | undefined;
     };
 
-/** A sink as it is made. */
+/** The configuration of a sink. */
 export type SinkConfig = Readonly<Record<'timeoutMs' | 'concurrency' | 'attempts', number>> &
   (
     | { readonly kind: 'module'; readonly path: string; readonly name: string }
@@ -55,14 +57,14 @@ function urlOf(
   return url ?? '';
 }
 
-/** @param isDefault the file names no store: its folder is made at the start. */
+/** The store of the file. @param isDefault true if the file names no store: its folder is made at the start. */
 export function storeOf(store: StoreInFile, isDefault: boolean, found: Findings): StoreConfig {
   if ('postgres' in store)
     return { kind: 'postgres', ...store.postgres, url: urlOf('postgres', store.postgres, found) };
   if ('mysql' in store) return { kind: 'mysql', ...store.mysql, url: urlOf('mysql', store.mysql, found) };
   if ('redis' in store) return { kind: 'redis', ...store.redis, url: urlOf('redis', store.redis, found) };
   const path = resolve(found.folder, store.sqlite);
-  // It may be a volume that is not mounted: no folder is made in its place.
+  // The folder may be a volume that is not mounted, so no folder is made in its place.
   if (!isDefault && !existsSync(dirname(path))) {
     found.wrong(
       ['store', 'sqlite'],
@@ -72,7 +74,7 @@ export function storeOf(store: StoreInFile, isDefault: boolean, found: Findings)
   return { kind: 'sqlite', path, isDefault };
 }
 
-/** For the check of the other options, where a secret is not there. */
+/** A secret for the check of the other options, if the real one is missing. */
 const SAMPLE_SECRET = `whsec_${Buffer.alloc(32).toString('base64')}`;
 
 function httpOf(

@@ -1,3 +1,5 @@
+// Parses YAML, and finds the line of each member. The reader of the configuration calls it. A message repeats nothing
+// of the file.
 import {
   type Document,
   type ErrorCode,
@@ -11,33 +13,33 @@ import {
   visit,
 } from 'yaml';
 
-/** Where something is in the value of the file: names of members and indexes. */
+/** A place in the value of the file: names of members and indexes. */
 export type Path = readonly PropertyKey[];
 
-/** From 1. */
+/** Line and column, counted from 1. */
 export interface Position {
   readonly line: number;
   readonly column: number;
 }
 
-/** A mistake of the file, before it is told. */
+/** A mistake in the file, before it is reported. */
 export interface Mistake {
   readonly path: Path;
-  /** Where, if the path does not say so. */
+  /** The position, if the path does not give it. */
   readonly position?: Position;
-  /** What is wrong, and what to write. */
+  /** The mistake, and what to write. */
   readonly text: string;
 }
 
-/** A file that was read. */
+/** A parsed file. */
 export interface YamlText {
   readonly value: unknown;
   readonly mistakes: readonly Mistake[];
-  /** The place of the member's name, of the item, or of what is nearest above. */
+  /** The place of the member's name, or of the item. If there is none, it is that of the nearest part above. */
   readonly at: (path: Path) => Position;
 }
 
-/** The parser's own words may repeat the file, where a secret may stand by mistake. */
+/** Our own texts for faults of YAML. The parser's may repeat the file, which may have a secret in it by mistake. */
 const WRONG: Partial<Readonly<Record<ErrorCode, string>>> = {
   BAD_INDENT: 'the indentation is not that of the lines above. Write members of one mapping in one column.',
   DUPLICATE_KEY: 'the member is there twice. Write it once.',
@@ -49,7 +51,9 @@ const WRONG: Partial<Readonly<Record<ErrorCode, string>>> = {
 
 const UNREADABLE = 'is not YAML 1.2. Look at its indentation, quotes and brackets.';
 
-/** What YAML has, and this file does not: names of values make small files large, tags make types of their own. */
+/**
+ * Parts of YAML that this file does not allow: named values make small files large, and tags make types of their own.
+ */
 function refusals(document: Document.Parsed, at: (offset: number) => Position): Mistake[] {
   const found: Mistake[] = [];
   visit(document, (_, node) => {
@@ -64,7 +68,7 @@ function refusals(document: Document.Parsed, at: (offset: number) => Position): 
   return found;
 }
 
-/** The offset of the name of a member, or of an item; undefined: there is none. */
+/** The offset of a member's name, or of an item; undefined if there is none. */
 function offsetOf(
   parent: unknown,
   part: PropertyKey,
@@ -78,7 +82,7 @@ function offsetOf(
   return isScalar(pair?.key) ? { offset: pair.key.range?.[0] ?? 0, child: pair.value } : undefined;
 }
 
-/** Reads one YAML document. What is wrong with it as YAML is told by itself, and then its value is undefined. */
+/** Reads one YAML document. If it is no valid YAML, only that is reported, and its value is undefined. */
 export function readYaml(source: string): YamlText {
   const lines = new LineCounter();
   const at = (offset: number): Position => {

@@ -1,10 +1,14 @@
+// Turns an event into a CloudEvents 1.0 event in its JSON form (serve.md §2.3). The HTTP sink sends it.
 import type { Event } from '../../events/event.ts';
 import type { SinkAttempt } from './sink.ts';
 
-/** Media type of an event in structured mode. */
+/** The media type of an event in structured mode. */
 export const CLOUD_EVENT_TYPE = 'application/cloudevents+json; charset=utf-8';
 
-/** A CloudEvents 1.0 event in its JSON form (serve.md §2.3). Absent members are left out, as an empty one is not allowed. */
+/**
+ * A CloudEvents 1.0 event in its JSON form (serve.md §2.3). Members without a value are left out, because an empty one
+ * is not allowed.
+ */
 export interface CloudEvent {
   readonly specversion: '1.0';
   readonly id: string;
@@ -38,7 +42,7 @@ export function cloudEvent({ event, id, repeated }: Omit<SinkAttempt, 'signal' |
   };
 }
 
-/** What of a URL, as its owner wrote it, no URI may have. */
+/** Characters in a URL, as its owner wrote it, that no URI may have. */
 const NOT_OF_URIS = /%(?![\dA-Fa-f]{2})|[^\w.~:/?#[\]@!$&'()*+,;=%-]/gu;
 
 const uriOf = (url: string): string => url.toWellFormed().replaceAll(NOT_OF_URIS, encodeURIComponent);
@@ -61,12 +65,15 @@ function nameOf(event: Event): string | undefined {
   }
 }
 
-/** What no string of a CloudEvent may have: control characters, noncharacters; lone surrogates are replaced before. */
+/**
+ * Characters that no string of a CloudEvent may have: control characters and noncharacters. Lone surrogates are
+ * replaced before.
+ */
 const NOT_OF_STRINGS = /[\p{Cc}\p{Noncharacter_Code_Point}]/gu;
 
-/** The task, or else the one media buy that the event names. */
+/** The task of the event, or else the one media buy that it names. */
 function subjectOf(event: Event): string | undefined {
-  // An empty one is none: of a first answer that named no task.
+  // An empty id is none: a first answer may name no task.
   const id = event.taskId ? event.taskId : mediaBuyOf(event);
   return id ? id.toWellFormed().replaceAll(NOT_OF_STRINGS, '\uFFFD') : undefined;
 }
@@ -86,11 +93,11 @@ function idIn(value: unknown): string | undefined {
   return typeof id === 'string' && id !== '' ? id : undefined;
 }
 
-/** RFC 3339, and what a receiver takes beside it: a space, small letters, a zone without its colon. */
+/** RFC 3339, and forms that a receiver accepts as well: a space, small letters, a zone without its colon. */
 const DATE_TIME =
   /^(\d{4}-\d\d-\d\d)[Tt ]((?:[01]\d|2[0-3]):\d\d:\d\d(?:\.\d{1,64})?)(?:([Zz])|([+-]\d\d):?(\d\d))$/;
 
-/** In the one form that parsers of every language take. Undefined where it is no instant. */
+/** The time in the one form that parsers of every language accept; undefined if it is no instant. */
 function timeOf({ timestamp }: Event): string | undefined {
   const [, date, time, utc, hours, minutes] = DATE_TIME.exec(timestamp ?? '') ?? [];
   if (date === undefined || time === undefined) return undefined;
@@ -98,14 +105,14 @@ function timeOf({ timestamp }: Event): string | undefined {
   return isDay(date) && !Number.isNaN(Date.parse(text)) ? text : undefined;
 }
 
-/** `Date` takes 31 February for a day in March. */
+/** True for a day that exists: `Date` takes 31 February for a day in March. */
 const isDay = (date: string): boolean => {
   if (date.slice(8) <= '28') return true;
   const day = new Date(`${date}T00:00:00Z`);
   return !Number.isNaN(day.getTime()) && day.toISOString().startsWith(date);
 };
 
-/** Another event brought the same window of a report, or the same state, before. */
+/** True if another event brought the same window of a report, or the same state, before. */
 function wasToldBefore(event: Event): boolean {
   if (event.kind === 'delivery-report') return event.windows?.some(({ repeated }) => repeated) ?? false;
   return event.kind === 'other' && (event.state?.repeated ?? false);

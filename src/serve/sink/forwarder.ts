@@ -1,3 +1,5 @@
+// Hands events to the sink, and turns its answers into the receiver's outcomes (serve.md §2.6, §2.7). An instance uses
+// it as the receiver's handler.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { PermanentError } from '../../index.ts';
 import type { Event } from '../../events/event.ts';
@@ -21,7 +23,10 @@ export interface ForwarderOptions {
   readonly clock?: Clock;
 }
 
-/** Hands events to a sink, one attempt or more a run (serve.md §2.6, §2.7). All that it knows is in this process's memory. */
+/**
+ * Hands events to a sink, with one or more attempts in each run (serve.md §2.6, §2.7). All its state is in this
+ * process's memory.
+ */
 export interface Forwarder {
   /**
    * The receiver's handler. Resolves: done. Rejects with an error of the code `permanent_error`: DEAD; `given_back`: no
@@ -35,10 +40,12 @@ export interface Forwarder {
 
 type ForwardedContext = Pick<HandlerContext, 'deliveryId' | 'run' | 'signal' | 'log'>;
 
-/** So many faults of one run, with another event that passes behind each, are the event's own (serve.md §2.7). */
+/**
+ * The number of faults of one run that prove the event at fault, if another event passes after each (serve.md §2.7).
+ */
 const PROVEN = 2;
 
-/** A pause is told of at level warn once in so much time, however many there are. Ms. */
+/** The shortest time between two lines at level warn about pauses, however many there are. Ms. */
 const LOG_EVERY_MS = 60_000;
 
 const REAL_CLOCK: Clock = {
@@ -52,7 +59,7 @@ export function createForwarder(
 ): Forwarder {
   const pause = createPause(clock, hooksOf(sink, onAlarm, logger, clock), concurrency);
 
-  /** False for a fault. */
+  /** Makes one attempt. @returns false for a fault */
   async function attempt(run: SinkRun, one: SinkAttempt): Promise<boolean> {
     try {
       one.signal.throwIfAborted();
@@ -123,10 +130,10 @@ interface ErrorRead {
   readonly retryAfterMs: number | undefined;
 }
 
-/** Characters of a fault's text. */
+/** The longest text of a fault, characters. */
 const MOST = 1_000;
 
-/** What the sink threw, which may be anything at all. */
+/** Reads an error of the sink, which may be any value. */
 function read(error: unknown): ErrorRead {
   try {
     const { message, code, retryAfterMs } = Object(error) as Readonly<Record<string, unknown>>;

@@ -1,3 +1,5 @@
+// Sends one HTTP request on a kept connection, and reads the beginning of the answer (serve.md §2.2). The HTTP sink
+// calls it.
 import {
   Agent as HttpAgent,
   type ClientRequest,
@@ -10,12 +12,12 @@ import { ConfigError } from '../../index.ts';
 import { onAbort } from './on-abort.ts';
 import { SinkFault } from './sink.ts';
 
-/** Bytes of an answer that are read (serve.md §2.2). */
+/** The most bytes of an answer that are read (serve.md §2.2). */
 const MOST_READ = 65_536;
-/** Bytes of it that a message may need: 200 characters of UTF-8. */
+/** The most bytes of it that a message may need: 200 characters of UTF-8. */
 const MOST_KEPT = 800;
 
-/** What of an answer is looked at. */
+/** The parts of an answer that are used. */
 export interface Answer {
   readonly status: number;
   readonly reject: string | undefined;
@@ -26,7 +28,10 @@ export interface Answer {
 
 export interface Exchange {
   readonly method: 'POST' | 'OPTIONS';
-  /** @param isFresh on a connection of its own: the one that was kept had been closed, perhaps with the request on it. */
+  /**
+   * Makes the request.
+   * @param isFresh true on a connection of its own: the kept one had been closed, perhaps with the request on it.
+   */
   readonly request: (isFresh: boolean) => {
     readonly headers: Readonly<Record<string, string>>;
     readonly body?: Uint8Array;
@@ -37,7 +42,7 @@ export interface Exchange {
 
 /** Requests to one URL, on connections that are kept. */
 export interface HttpTarget {
-  /** Resolves with the answer, whatever its status. A redirect is an answer like another. Rejects where none came. */
+  /** Resolves with the answer, whatever its status; a redirect is an answer like any other. It rejects if none came. */
   readonly exchange: (exchange: Exchange) => Promise<Answer>;
   readonly close: () => void;
 }
@@ -49,7 +54,7 @@ const PROTOCOLS: ReadonlyMap<string, { agent: () => HttpAgent; request: typeof h
   ['https:', { agent: () => new HttpsAgent(KEEP), request: httpsRequest }],
 ]);
 
-/** @throws ConfigError where the URL is none that can be called. */
+/** Prepares requests to a URL. @throws ConfigError if the URL cannot be called. */
 export function httpTarget(url: URL): HttpTarget {
   const protocol = PROTOCOLS.get(url.protocol);
   if (!protocol)
@@ -80,10 +85,10 @@ function optionsOf(url: URL): ReturnType<typeof urlToHttpOptions> {
   }
 }
 
-/** Why there is no answer, where there is one. */
+/** Stands for the reason if there is an answer, and none is needed. */
 const NOT_NEEDED = (): undefined => undefined;
 
-/** @param start a request; `isFresh`: on a connection of its own. */
+/** Waits for the answer. @param start begins a request; `isFresh`: on a connection of its own. */
 function answerTo(
   { signal, timeoutMs }: Exchange,
   start: (isFresh: boolean) => ClientRequest,
@@ -95,7 +100,7 @@ function answerTo(
     const timer = setTimeout(() => end(() => new SinkFault(`no answer within ${timeoutMs} ms`)), timeoutMs);
     const takeBack = onAbort(signal, () => end(() => signal.reason));
 
-    /** The status is the answer: what is wrong with the rest of it, or that it takes long, makes no difference. */
+    /** Ends the exchange. The status is the answer: a fault or a delay in the rest of it makes no difference. */
     function end(why: () => unknown): void {
       if (isOver) return;
       isOver = true;
@@ -113,7 +118,7 @@ function answerTo(
         reading = read(response, () => end(NOT_NEEDED));
       });
       own.on('error', (error) => {
-        // One that was given up looks the same.
+        // A request that was given up looks the same, so `isOver` is asked first.
         if (!isOver && !reading && !isFresh && isStale(own, error)) begin(true);
         else end(() => new SinkFault(wordsOf(error), undefined, { cause: error }));
       });
@@ -126,20 +131,20 @@ function answerTo(
   });
 }
 
-/** The sink had closed a kept connection while it was used again, as servers do with idle ones. */
+/** True if the sink closed a kept connection while it was used again, as servers do with idle ones. */
 const isStale = ({ reusedSocket }: ClientRequest, { code }: NodeJS.ErrnoException): boolean =>
   reusedSocket && (code === 'ECONNRESET' || code === 'EPIPE');
 
-/** Of several addresses of a host, the error that stands for all has no message. */
+/** The text of an error. If a host has several addresses, the error for all of them has no message. */
 const wordsOf = (error: NodeJS.ErrnoException): string => error.message || (error.code ?? error.name);
 
 interface Reading {
   readonly answer: () => Answer;
-  /** It has ended, and its connection can be used again. */
+  /** True if it has ended, so that its connection can be used again. */
   readonly isWhole: () => boolean;
 }
 
-/** @param done called where it has ended, however, or enough of it was read. */
+/** Reads an answer. @param done called when it has ended in any way, or enough of it was read. */
 function read(response: IncomingMessage, done: () => void): Reading {
   const kept: Buffer[] = [];
   let bytes = 0;

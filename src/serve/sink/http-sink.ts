@@ -1,3 +1,5 @@
+// A sink that is a URL: one signed POST for each event (serve.md §2.2 to §2.5). An instance makes it; the reader of the
+// configuration checks options by it.
 import { validateHeaderName, validateHeaderValue } from 'node:http';
 import { ConfigError, PermanentError } from '../../index.ts';
 import { CLOUD_EVENT_TYPE, cloudEvent } from './cloud-event.ts';
@@ -6,28 +8,28 @@ import { signerOf } from './signature.ts';
 import { printable, type Sink, type SinkAttempt, SinkFault } from './sink.ts';
 
 export interface HttpSinkOptions {
-  /** http or https; loopback and private addresses are the owner's choice. */
+  /** An http or https URL. Loopback and private addresses are the owner's choice. */
   readonly url: string;
   /** One or two secrets `whsec_…`, newest first. */
   readonly secrets: readonly string[];
-  /** How long an answer may take. Ms. */
+  /** The time limit of an answer. Ms. */
   readonly timeoutMs: number;
-  /** Headers of the owner's, e.g. `authorization`. */
+  /** Headers that the owner adds, e.g. `authorization`. */
   readonly headers?: Readonly<Record<string, string>> | undefined;
   /** Unix ms. */
   readonly now?: (() => number) | undefined;
 }
 
-/** Characters of an answer's body that a message shows (serve.md §2.2). */
+/** The largest number of characters of an answer's body that a message shows (serve.md §2.2). */
 const MOST_SHOWN = 200;
 
-/** What the sink sets itself, or what belongs to the connection. */
+/** Headers that the sink itself sets, or that belong to the connection. */
 const OWN =
   /^(content-(type|length|encoding)|webhook-.*|host|connection|keep-alive|transfer-encoding|te|trailer|upgrade|expect)$/i;
 
 /**
- * A sink that is a URL: one signed POST an event (serve.md §2.2 to §2.5).
- * @throws ConfigError for an option that is wrong.
+ * Makes a sink of a URL, which gets one signed POST for each event (serve.md §2.2 to §2.5).
+ * @throws ConfigError for a wrong option.
  */
 export function httpSink({ url, secrets, timeoutMs, headers = {}, now = Date.now }: HttpSinkOptions): Sink {
   const parsed = urlOf(url);
@@ -78,7 +80,7 @@ function urlOf(text: string): URL {
   return url;
 }
 
-/** @throws ConfigError */
+/** Checks the owner's headers. @throws ConfigError */
 function requireHeaders(headers: Readonly<Record<string, string>>): void {
   for (const [name, value] of Object.entries(headers)) {
     if (OWN.test(name)) throw new ConfigError(`headers: ${name} is set by the sink itself. Leave it out.`);
@@ -99,7 +101,7 @@ const lowerCase = (headers: Readonly<Record<string, string>>): Record<string, st
 const isPermanent = ({ status, reject }: Answer): boolean =>
   status === 422 || reject?.trim().toLowerCase() === 'permanent';
 
-/** By its answer an event is done, DEAD, or not taken (serve.md §2.5, §2.6). */
+/** Judges an event by its answer: done, DEAD, or not accepted (serve.md §2.5, §2.6). */
 function judge(answer: Answer, now: number): void {
   const { status, text, retryAfter } = answer;
   if (status >= 200 && status < 300) return;
@@ -109,7 +111,7 @@ function judge(answer: Answer, now: number): void {
   throw new SinkFault(words, retryAfterMs(retryAfter, now));
 }
 
-/** `Retry-After`: seconds, or a date. Undefined where it is neither, or over. */
+/** The wait in `Retry-After`: seconds, or a date. Undefined if it is neither, or in the past. */
 function retryAfterMs(value: string | undefined, now: number): number | undefined {
   if (value === undefined) return undefined;
   const ms = /^\d+$/.test(value) ? Number(value) * 1000 : Date.parse(value) - now;

@@ -1,9 +1,10 @@
+// A sink that is a module of the owner (serve.md §2.9). An instance makes it.
 import { ConfigError } from '../../index.ts';
 import type { Event } from '../../events/event.ts';
 import { onAbort } from './on-abort.ts';
 import { type Sink, type SinkAttempt, SinkFault } from './sink.ts';
 
-/** Second argument of a module's `send`. */
+/** The second argument of a module's `send`. */
 export type SendContext = Pick<SinkAttempt, 'signal' | 'id' | 'run' | 'log'>;
 
 interface SinkModule {
@@ -14,14 +15,11 @@ interface SinkModule {
 export interface ModuleSinkOptions {
   /** Its path, for messages. */
   readonly name: string;
-  /** How long `send` may take. Ms. */
+  /** The time limit of `send`. Ms. */
   readonly timeoutMs: number;
 }
 
-/**
- * A sink that is a module of the owner's (serve.md §2.9).
- * @throws ConfigError where it exports no `send`.
- */
+/** Makes a sink of the owner's module (serve.md §2.9). @throws ConfigError if it exports no `send`. */
 export function moduleSink(module: unknown, { name, timeoutMs }: ModuleSinkOptions): Sink {
   const { send, close } = exportsOf(module, name);
   const underWay = new Set<Promise<unknown>>();

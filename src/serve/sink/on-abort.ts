@@ -1,4 +1,6 @@
-/** Calls back once when the signal fires, at once where it has. Gives what takes the call back. */
+// Calls back when a signal fires, and lets the caller take that back. The sinks, their pause and the instance use it.
+
+/** Calls back once when the signal fires, or at once if it has. It returns the function that takes this back. */
 export function onAbort(signal: AbortSignal, call: () => void): () => void {
   if (signal.aborted) call();
   else signal.addEventListener('abort', call, { once: true });

@@ -1,27 +1,29 @@
+// Pauses a sink after a fault: chooses the next attempt and its time, and gives back events that waited too long
+// (serve.md §2.6). The forwarder makes one for each sink.
 import { PrintableError } from '../../index.ts';
 import { onAbort } from './on-abort.ts';
 
-/** Passed in, so that tests have hours in a moment. */
+/** The clock, passed in so that tests have hours in a moment. */
 export interface Clock {
   /** Unix ms, which only grow. */
   readonly now: () => number;
-  /** Resolves after so much time; early where the signal aborts. */
+  /** Resolves after that time; early if the signal aborts. */
   readonly sleep: (ms: number, signal: AbortSignal) => Promise<void>;
 }
 
-/** Attempts at a paused sink are so far apart. Ms. */
+/** The time between two attempts at a paused sink. Ms. */
 const EVERY_MS = 1_000;
-/** An event waits so long for the end of pauses; the sink is left alone for so long at its own wish. Ms. */
+/** The longest wait of an event for the end of pauses. The sink's own wish for a pause is cut to it too. Ms. */
 const LONGEST_MS = 60_000;
-/** During a pause a place is made so often at most: each time the store gives one event back and another one out. Ms. */
+/** The time between two places that are made in a pause. Each costs the store two writes. Ms. */
 const PLACE_EVERY_MS = 5_000;
 /** The first alarm of a pause, and the ones behind it. Ms. */
 const TELL_AFTER_MS = 10_000;
 const TELL_EVERY_MS = 3_600_000;
 
-/** The faults of an event that was given back count for so long in its next run. Ms. */
+/** The time for which the faults of an event that was given back count in its next run. Ms. */
 const KEPT_MS = 600_000;
-/** Of so many events at most; those given back first are forgotten. */
+/** The number of such events. The one that was given back first is forgotten first. */
 const KEPT_MOST = 10_000;
 
 /** A run of an event, as the sink's pause knows it. Instants are ticks: attempts and faults, counted. */
@@ -29,11 +31,11 @@ export interface SinkRun {
   readonly id: string;
   /** When its last attempt began; 0 before the first one. */
   triedAt: number;
-  /** When its last attempt failed, until another event passes. */
+  /** The tick at which its last attempt failed, until another event passes. */
   faultedAt: number | undefined;
-  /** Its faults behind which another event passed. */
+  /** The number of its faults after which another event passed. */
   proven: number;
-  /** The last one. */
+  /** The latest fault. */
   fault: string;
   /** When that was, and until when the sink asked not to be given this event. Unix ms. */
   faultMs: number;
@@ -42,18 +44,18 @@ export interface SinkRun {
   until: number | undefined;
 }
 
-/** What happens to the event is the store's to decide: it was not the event's fault (`given_back`, admission.md §4.3). */
+/** Thrown if the event was not at fault: the store decides what happens to it (`given_back`, admission.md §4.3). */
 export class GivenBack extends PrintableError {
   override readonly name = 'GivenBack';
   readonly code = 'given_back';
 }
 
-/** What a pause tells. */
+/** The events of a pause that are reported. */
 export interface PauseHooks {
   readonly begun: (fault: string) => void;
-  /** After 10 s, then once an hour. */
+  /** Called after 10 s, then once an hour. */
   readonly lasting: (fault: string, durationMs: number) => void;
-  /** @param isTold whether `lasting` was called. */
+  /** Called at the end. @param isTold true if `lasting` was called. */
   readonly over: (durationMs: number, isTold: boolean) => void;
 }
 
@@ -64,31 +66,31 @@ export interface PauseState {
   readonly lastFault?: string;
 }
 
-/** The pause of a sink (serve.md §2.6): who may make an attempt, and when. */
+/** The pause of a sink (serve.md §2.6): it decides which run may make an attempt, and when. */
 export interface Pause {
   /** @param id of the event. What is known of its faults goes on if it was given back. */
   readonly begin: (id: string) => SinkRun;
   readonly end: (run: SinkRun, isGivenBack: boolean) => void;
   /** Resolves when the run may make an attempt. Rejects with `GivenBack` where it has waited too long, or `signal` fires. */
   readonly turn: (run: SinkRun, signal: AbortSignal) => Promise<void>;
-  /** One of these ends each attempt. */
+  /** Ends an attempt that passed. Each attempt ends with this or one of the next two. */
   readonly passed: (run: SinkRun) => void;
   readonly faulted: (run: SinkRun, fault: string, retryAfterMs: number | undefined) => void;
-  /** Neither: it says nothing of the sink. */
+  /** Ends an attempt that says nothing about the sink. */
   readonly stopped: (run: SinkRun) => void;
   readonly state: () => PauseState;
 }
 
 interface Paused {
   readonly since: number;
-  /** When it began, as a tick. */
+  /** The tick of its beginning. */
   readonly tick: number;
-  /** Whose fault it began with. */
+  /** The run with whose fault it began. */
   readonly by: SinkRun;
   fault: string;
-  /** The one attempt that is under way. */
+  /** The one attempt that is running. */
   trying: SinkRun | undefined;
-  /** Attempts so far, and when the last one began; at first the pause itself. Unix ms. */
+  /** The number of attempts so far, and the beginning of the last; at first that of the pause itself. Unix ms. */
   tries: number;
   triedAt: number;
   /** The sink asked for it with more than one event: it is left alone until then. Unix ms. */
@@ -123,7 +125,7 @@ export function createPause(clock: Clock, hooks: PauseHooks, places: number): Pa
     one.go();
   }
 
-  /** Whatever is due is done, and what is due next is slept for. */
+  /** Does all that is due, and sleeps until the next. */
   function stir(): void {
     if (!paused) return;
     timer.abort();
@@ -229,7 +231,7 @@ export function createPause(clock: Clock, hooks: PauseHooks, places: number): Pa
       if (waiting.delete(one)) giveBack();
       stir();
     });
-    // One that has waited for long enough had its last attempt just now.
+    // A run that has waited long enough has just had its last attempt.
     if (until <= clock.now() && waiting.delete(one)) giveBack();
     stir();
     try {
@@ -270,7 +272,7 @@ export function createPause(clock: Clock, hooks: PauseHooks, places: number): Pa
         other.faultedAt = undefined;
         unproven.delete(other);
       }
-      // What began before says nothing of the sink as it is now.
+      // An attempt that began before the pause says nothing about the sink as it is now.
       if (paused && run.triedAt > paused.tick) open(paused);
       else stopped(run);
     },
@@ -295,7 +297,10 @@ export function createPause(clock: Clock, hooks: PauseHooks, places: number): Pa
   };
 }
 
-/** Who makes the next attempt: who has not made one for the longest; the event that the pause began with not at first. */
+/**
+ * The run that makes the next attempt: the one whose last attempt is the longest ago. The event with which the pause
+ * began comes last at first.
+ */
 function nextOf(waiting: Iterable<Waiting>, paused: Paused): Waiting | undefined {
   const rank = ({ run }: Waiting): number => (isBeginner(run, paused) ? Infinity : run.triedAt);
   let next: Waiting | undefined;
@@ -305,14 +310,17 @@ function nextOf(waiting: Iterable<Waiting>, paused: Paused): Waiting | undefined
 
 const isBeginner = (run: SinkRun, { tries, by }: Paused): boolean => tries === 0 && run === by;
 
-/** At once with another event than the one that failed, then once a second. */
+/** The time of the next attempt: at once with another event than the one that failed, then once a second. */
 function dueAt({ run }: Waiting, paused: Paused): number {
   const { tries, since, triedAt, notBefore } = paused;
   const at = tries === 0 && !isBeginner(run, paused) ? since : triedAt + EVERY_MS;
   return Math.max(at, notBefore, run.notBefore);
 }
 
-/** Who makes the next attempt is not given back just before it: an outage of a sink with few events would be tried less often. */
+/**
+ * The end of the wait of the run that is next. It is not given back just before its attempt, because a sink with few
+ * events would then be tried less often.
+ */
 function endOfNext(one: Waiting, paused: Paused): number {
   const due = dueAt(one, paused);
   return due <= one.until + EVERY_MS ? due : one.until;

@@ -1,7 +1,9 @@
+// Signs attempts by Standard Webhooks (serve.md §2.4). The HTTP sink signs by it; the reader of the configuration
+// checks secrets by it.
 import { createHmac, createSecretKey } from 'node:crypto';
 import { ConfigError } from '../../index.ts';
 
-/** Bytes of a secret (serve.md §2.4). */
+/** The least and the most bytes of a secret (serve.md §2.4). */
 const [LEAST, MOST] = [24, 64];
 const MOST_SECRETS = 2;
 
@@ -11,7 +13,7 @@ const EXAMPLE = `Make one with: node -p "'${PREFIX}' + crypto.randomBytes(32).to
 
 /**
  * The bytes of a secret of Standard Webhooks, `whsec_…`.
- * @throws ConfigError where it is none; the message has nothing of it.
+ * @throws ConfigError if it is none; the message has no part of it.
  */
 export function secretBytes(secret: string): Uint8Array {
   if (!secret.startsWith(PREFIX)) {
@@ -19,7 +21,7 @@ export function secretBytes(secret: string): Uint8Array {
   }
   const text = secret.slice(PREFIX.length);
   const bytes = Buffer.from(text, 'base64');
-  // `Buffer` passes over what is no base64.
+  // `Buffer` ignores characters that are no base64.
   if (bytes.toString('base64') !== text) {
     throw new ConfigError(`secret: is not base64 after "${PREFIX}". ${EXAMPLE}`);
   }
@@ -29,20 +31,20 @@ export function secretBytes(secret: string): Uint8Array {
   return bytes;
 }
 
-/** Headers of Standard Webhooks. */
+/** The headers of Standard Webhooks. */
 export interface SignedHeaders {
   readonly 'webhook-id': string;
   readonly 'webhook-timestamp': string;
   readonly 'webhook-signature': string;
 }
 
-/** Signs one attempt: by every secret, so that the receiver of it may have either. */
+/** Signs one attempt by every secret, so that its receiver may have either. */
 export type SignAttempt = (id: string, body: Uint8Array, nowMs: number) => SignedHeaders;
 
 /**
- * By Standard Webhooks (serve.md §2.4).
+ * Makes the signer of Standard Webhooks (serve.md §2.4).
  * @param secrets one or two, newest first.
- * @throws ConfigError where there are none, too many, or one that is none.
+ * @throws ConfigError if there are none or too many, or one is invalid.
  */
 export function signerOf(secrets: readonly string[]): SignAttempt {
   if (secrets.length === 0 || secrets.length > MOST_SECRETS) {

@@ -1,3 +1,5 @@
+// Defines a sink, an attempt at it, and the fault of one (serve.md §2). The HTTP sink and the module sink are sinks;
+// the forwarder hands events to them.
 import { PrintableError } from '../../index.ts';
 import type { Event } from '../../events/event.ts';
 import type { Logger } from '../../shared/alarms.ts';
@@ -5,37 +7,37 @@ import type { Logger } from '../../shared/alarms.ts';
 /** One attempt to hand an event to the sink. */
 export interface SinkAttempt {
   readonly event: Event;
-  /** The delivery id. */
+  /** The delivery id of the event. */
   readonly id: string;
   /** `ctx.run` of the handler: the same for every attempt of one run. */
   readonly run: number;
-  /** The sink may have had the event before: by an earlier run, or an earlier attempt of this one. */
+  /** True if the sink may have had the event before, by an earlier run or an earlier attempt of this one. */
   readonly repeated: boolean;
   /** Fires when the run has to end. */
   readonly signal: AbortSignal;
   readonly log: Logger;
 }
 
-/** What events are handed to (serve.md §2): a URL of the backend, or a module of the owner's. */
+/** The destination of events (serve.md §2): a URL of the backend, or a module of the owner. */
 export interface Sink {
-  /** For messages: the URL without credentials and query, or the module's path. */
+  /** The name for messages: the URL without credentials and query, or the module's path. */
   readonly name: string;
   /**
-   * One attempt. Resolves: done. Rejects with an error of code `permanent_error`: DEAD. Any other error is a fault;
-   * `retryAfterMs` on it puts the next attempt off.
+   * Makes one attempt. If it resolves, the event is done. If it rejects with an error of code `permanent_error`, the
+   * event is DEAD. Any other error is a fault, and its `retryAfterMs` delays the next attempt.
    */
   readonly send: (attempt: SinkAttempt) => Promise<void>;
-  /** Rejects if the sink is not there; changes nothing. */
+  /** Rejects if the sink cannot be reached; changes nothing. */
   readonly check: (signal: AbortSignal) => Promise<void>;
-  /** Waits for the attempts that are under way. */
+  /** Waits for the running attempts. */
   readonly close: () => Promise<void>;
 }
 
-/** A fault of the sink (serve.md §2.6): no answer, or one that neither takes the event nor refuses it. */
+/** A fault of the sink (serve.md §2.6): no answer, or one that neither accepts the event nor refuses it. */
 export class SinkFault extends PrintableError {
   override readonly name = 'SinkFault';
   readonly code = 'sink_fault';
-  /** How long the sink asks to be left alone. Ms. */
+  /** The time for which the sink asks to be left alone. Ms. */
   readonly retryAfterMs: number | undefined;
 
   constructor(message: string, retryAfterMs?: number, options?: ErrorOptions) {
@@ -44,10 +46,15 @@ export class SinkFault extends PrintableError {
   }
 }
 
-/** What a terminal or a log would act on, and what is no character: control, format, surrogate, separators of lines. */
+/**
+ * Characters that a terminal or a log would act on, or that are no characters: control, format, surrogate, line
+ * separators.
+ */
 const NOT_PRINTABLE = /[\p{C}\p{Zl}\p{Zp}]+/gu;
 
-/** Another's words in a message of ours: printable, in one line, and at most `most` characters (UTF-16 code units). */
+/**
+ * The text of others for a message of ours: printable, in one line, and at most `most` characters (UTF-16 code units).
+ */
 export function printable(text: string, most: number): string {
   return text.slice(0, most).replaceAll(NOT_PRINTABLE, ' ').trim();
 }

@@ -1,3 +1,5 @@
+// Reads vectors about clients of sellers: answers, their errors, and redirected documents. index.ts calls it for files
+// of these shapes.
 import * as z from 'zod/mini';
 import { defined, isJsonObject, type JsonObject } from '../../codec/members.ts';
 import type { Transport } from '../../events/event.ts';
@@ -6,9 +8,7 @@ import { VectorError } from '../vector-case.ts';
 import type { Redirect } from '../subject.ts';
 import { missing, optional, passUnknown, readList, required, type ShapeContext } from './read-shape.ts';
 
-/* Vectors of what a client of sellers does: answers, their errors, and documents that are redirected. */
-
-/** Words for the two transports, other editions' among them. */
+/** The words for the two transports, those of other editions included. */
 const TRANSPORTS: readonly (readonly [RegExp, Transport])[] = [
   [/^(?:tool|mcp)/i, 'tool'],
   [/^(?:agent|a2a)/i, 'agent'],
@@ -18,7 +18,7 @@ const TRANSPORTS: readonly (readonly [RegExp, Transport])[] = [
 export const transportNamed = (word: string): Transport | undefined =>
   TRANSPORTS.find(([pattern]) => pattern.test(word))?.[1];
 
-/** The paths by which data is found, of either transport. */
+/** The transport of each path by which data is found. */
 const PATHS: ReadonlyMap<string, Transport> = new Map<string, Transport>([
   ['structuredContent', 'tool'],
   ['text_fallback', 'tool'],
@@ -27,7 +27,7 @@ const PATHS: ReadonlyMap<string, Transport> = new Map<string, Transport>([
   ['none', 'agent'],
 ]);
 
-/** @throws VectorError for no answer at all. */
+/** The answer in a vector. @throws VectorError if there is none. */
 function responseOf(vector: JsonObject): unknown {
   if (Object.hasOwn(vector, 'response')) return vector['response'];
   throw missing('response', 'the answer of a call');
@@ -58,13 +58,13 @@ function answerCase(vector: JsonObject, name: string, context: ShapeContext): An
   };
 }
 
-/** By the members that only a tool's result has. */
+/** The transport of an answer: only a tool's result has these members. */
 const transportOf = (response: unknown): Transport =>
   isJsonObject(response) && ['content', 'structuredContent', 'isError'].some((name) => name in response)
     ? 'tool'
     : 'agent';
 
-/** `{vectors: [{id, status, path, response, expected_data, expected_error_type?}]}`, of either transport. */
+/** Reads `{vectors: [{id, status, path, response, expected_data, expected_error_type?}]}`, of either transport. */
 export function readAnswers(json: JsonObject, context: ShapeContext): readonly VectorCase[] {
   return readList(json, 'vectors', context, (vector, name) => answerCase(vector, name, context));
 }
@@ -101,7 +101,7 @@ function errorCase(vector: JsonObject, name: string, context: ShapeContext): Err
   };
 }
 
-/** `{vectors: [{id, transport, path, response, expected_error, expected_action}]}`. */
+/** Reads `{vectors: [{id, transport, path, response, expected_error, expected_action}]}`. */
 export function readErrors(json: JsonObject, context: ShapeContext): readonly VectorCase[] {
   return readList(json, 'vectors', context, (vector, name) => errorCase(vector, name, context));
 }
@@ -157,7 +157,10 @@ function redirectsCase(vector: JsonObject, name: string, context: ShapeContext):
   };
 }
 
-/** `{vectors: [{id, target, origin_url, redirect_chain: [{status, location}], expected: {result, final_url?, reason?}}]}`. */
+/**
+ * Reads `{vectors: [{id, target, origin_url, redirect_chain: [{status, location}], expected: {result, final_url?,
+ * reason?}}]}`.
+ */
 export function readRedirects(json: JsonObject, context: ShapeContext): readonly VectorCase[] {
   return readList(json, 'vectors', context, (vector, name) => redirectsCase(vector, name, context));
 }

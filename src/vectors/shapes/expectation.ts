@@ -1,3 +1,5 @@
+// Reads the expected answer in a vector, in the words that publishers use for it. The readers of signature, HMAC,
+// bearer and sequence vectors call it.
 import * as z from 'zod/mini';
 import { defined, isJsonObject, type JsonObject } from '../../codec/members.ts';
 import { type Expectation, VectorError } from '../vector-case.ts';
@@ -17,13 +19,13 @@ const VERDICTS: ReadonlyMap<string, boolean> = new Map([
 
 /** A refusal with its reason, as in `reject-malformed`. */
 const WITH_REASON = /^(?:must_)?(?:reject|refuse|deny|rejected|refused|denied)_(.+)$/;
-/** What inverts or limits a verdict, and so is not a reason. */
+/** Words that invert or limit a verdict, and so are no reason. */
 const CONDITIONS = ['or', 'not', 'no', 'if', 'unless', 'when', 'may', 'never', 'nothing'];
 
 const isReason = (reason: string): boolean =>
   reason.split('_').every((part) => !CONDITIONS.includes(part) && !ACCEPTING.includes(part));
 
-/** Whether a word asks to accept; undefined for one that is not known, as a guess could invert the verdict. */
+/** True if a word asks to accept. Undefined for an unknown word, because a guess could invert the verdict. */
 function verdictOf(action: string): boolean | undefined {
   const word = action
     .trim()
@@ -33,14 +35,14 @@ function verdictOf(action: string): boolean | undefined {
   return VERDICTS.get(word) ?? (reason !== undefined && isReason(reason) ? false : undefined);
 }
 
-/** @throws VectorError for a word that is not known. */
+/** The verdict of a word. @throws VectorError for an unknown word. */
 function verdictOfWord(name: string, word: string): boolean {
   const verdict = verdictOf(word);
   if (verdict === undefined) throw missing(`${name} ${JSON.stringify(word)}`, 'accept or reject');
   return verdict;
 }
 
-/** `expected_verifier_action` of an HMAC vector. @throws VectorError for a word that is not known. */
+/** The expectation in `expected_verifier_action` of an HMAC vector. @throws VectorError for an unknown word. */
 export function hmacAction(action: string): Expectation {
   const authentic = verdictOf(action);
   if (authentic !== undefined) return { authentic };
@@ -48,13 +50,13 @@ export function hmacAction(action: string): Expectation {
   throw new VectorError(`expected_verifier_action ${name} is not known: expected accept or reject`);
 }
 
-/** Names for one thing, of which a vector has one: the first are ours. */
+/** Names for one thing, of which a vector has one. The first of each are ours. */
 const STATUS = ['status', 'http_status', 'status_code'] as const;
 const CODE = ['error_code', 'code', 'error'] as const;
 const CHECK = ['failed_step', 'check'] as const;
-/** True or false: the delivery is authentic. */
+/** Members that say by true or false if the delivery is authentic. */
 const FLAGS = ['success', 'valid', 'verified', 'accepted', 'authentic'] as const;
-/** The same as a word: accept, reject. */
+/** Members that say so by a word: accept, reject. */
 const WORDS = ['verdict', 'outcome', 'result', 'action', 'decision'] as const;
 
 const EXPECTATION = z.object({
@@ -78,7 +80,7 @@ type Given = z.output<typeof EXPECTATION>;
 
 const word = (value: number | string): string => String(value).trim().toLowerCase();
 
-/** A check, written `9`, `"9a"`, or 9 with the `sub_step` "a". */
+/** The check, written `9`, `"9a"`, or 9 with the `sub_step` "a". */
 function checkOf(given: Given, where: string): string | undefined {
   const name = aliasOf(given, where, CHECK);
   const step = name && given[name];
@@ -102,7 +104,7 @@ function authenticOf(given: Given, where: string): boolean | undefined {
 function membersOf(json: JsonObject, where: string, context: ShapeContext): Expectation {
   const given = read(EXPECTATION, json, where, context);
   const status = aliasOf(given, where, STATUS);
-  // Null says that there is no code.
+  // Null says that no code is expected.
   const code = given[aliasOf(given, where, CODE) ?? CODE.find((name) => given[name] === null) ?? CODE[0]];
   const { body, sender, kind, handled, changed, reemission, warnings } = given;
   return defined({
@@ -122,9 +124,9 @@ function membersOf(json: JsonObject, where: string, context: ShapeContext): Expe
 }
 
 /**
- * What a vector says must come: an object, or a word (accept, reject).
+ * The expectation in a vector: an object, or a word (accept, reject).
  * @param where its name, for messages.
- * @throws VectorError where a member is not known or wrong.
+ * @throws VectorError if a member is unknown or wrong.
  */
 function expectationOf(value: unknown, where: string, context: ShapeContext): Expectation {
   if (typeof value === 'string') return { authentic: verdictOfWord(where, value) };
@@ -132,7 +134,7 @@ function expectationOf(value: unknown, where: string, context: ShapeContext): Ex
   throw missing(where, 'an object, or accept or reject');
 }
 
-/** The same of one that may not be empty, as any answer would meet it. */
+/** The expectation in a vector, which may not be empty: any answer would meet an empty one. */
 export function someExpectation(value: unknown, where: string, context: ShapeContext): Expectation {
   const expected = expectationOf(value, where, context);
   if (Object.keys(expected).length > 0) return expected;
@@ -141,8 +143,8 @@ export function someExpectation(value: unknown, where: string, context: ShapeCon
 }
 
 /**
- * What a signature vector says must come. Null is not a code here: it says that the vector is not about one.
- * @param placed what the file's place says, where the vector does not.
+ * The expectation of a signature vector. A code of null means here that the vector is not about a code.
+ * @param placed the verdict that the file's folder gives, if the vector has none.
  */
 export function outcomeExpectation(
   value: unknown,

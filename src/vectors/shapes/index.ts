@@ -1,3 +1,4 @@
+// Recognises the shape of a file of vectors by its members, and reads it. The loader calls it for each parsed file.
 import * as z from 'zod/mini';
 import { isJsonObject, type JsonObject, defined } from '../../codec/members.ts';
 import {
@@ -26,7 +27,7 @@ import {
 import { OF_REQUESTS, readSequences, readSignature, readSignatures, SIGNATURES } from './signature-shape.ts';
 
 const FORM = ['expected_target_uri', 'expected_authority'] as const;
-/** Names for the code of a refusal. */
+/** The names for the code of a refusal. */
 const CODE = ['expected_error', 'expected_error_code', 'error_code'] as const;
 
 const URL_CASE = z.object({
@@ -53,7 +54,7 @@ function expectedForm(json: JsonObject, context: ShapeContext): Canonicalization
   return { refused: false, ...defined({ targetUri, authority }) };
 }
 
-/** `{cases: [{name, input_url, expected_target_uri, expected_authority} | {name, input_url, reject: true}]}`. */
+/** Reads `{cases: [{name, input_url, expected_target_uri, expected_authority} | {name, input_url, reject: true}]}`. */
 export function readCanonicalization(json: JsonObject, context: ShapeContext): readonly ReadCase[] {
   return readList(json, 'cases', context, (entry, name): CanonicalizationCase => {
     const { input_url: url } = read(URL_CASE, entry, '', context, 'may have others');
@@ -91,7 +92,7 @@ function extractionCase(vector: JsonObject, name: string, context: ShapeContext)
   };
 }
 
-/** `{vectors: [{id, payload, expected_format, expected_data}]}`. */
+/** Reads `{vectors: [{id, payload, expected_format, expected_data}]}`. */
 export function readExtraction(json: JsonObject, context: ShapeContext): readonly ReadCase[] {
   return readList(json, 'vectors', context, (vector, name) => extractionCase(vector, name, context));
 }
@@ -100,7 +101,7 @@ interface Shape {
   readonly described: string;
   readonly fits: (json: JsonObject) => boolean;
   readonly read: (json: JsonObject, context: ShapeContext) => readonly ReadCase[];
-  /** Members of the file beside its vectors; absent where the file is one. */
+  /** The members of the file beside its vectors; absent if the file is one vector. */
   readonly members?: readonly string[];
 }
 
@@ -113,7 +114,7 @@ const someVector = (json: JsonObject, ...members: readonly string[]): boolean =>
   );
 };
 
-/** How a file is told by its members; the first that fits decides. */
+/** The shapes of files, each with its test. The first that fits is read. */
 const SHAPES: readonly Shape[] = [
   {
     described: '{request, reference_now, expected_outcome}',
@@ -190,25 +191,25 @@ export function keysIn(json: unknown): readonly JsonObject[] | undefined {
   return Array.isArray(keys) && keys.every(isJsonObject) ? keys : undefined;
 }
 
-/** A JWK Set is not a vector: it stands beside them. */
+/** True for a JWK Set, which stands beside vectors and is none. */
 export function isKeySet(json: unknown): json is { readonly keys: readonly JsonObject[] } {
   if (!isJsonObject(json) || keysIn(json) === undefined || shapeOf(json)) return false;
   // A list of objects beside the keys might be vectors.
   return Object.keys(json).every((name) => name === 'keys' || !isListOfObjects(json[name]));
 }
 
-/** What else is in a file of vectors: a list that is not read may hold the other half of them. */
+/** Reports the other members of a file of vectors. A list that is not read may hold the other half of them. */
 function restOf(json: JsonObject, members: readonly string[], context: ShapeContext): readonly ReadCase[] {
   const read = readOr(context.stem, context, () => skipUnknown(json, '', [...members, 'keys'], context));
   return read ? [read] : [];
 }
 
-/** Members of a vector that are named where its kind is not known. */
+/** The largest number of members that a message names for a vector of unknown kind. */
 const MOST_MEMBERS = 8;
 
-/** Why a file with a list of something cannot be judged; undefined where it has none. */
+/** The reason why a file with a list of objects cannot be judged; undefined if it has none. */
 function unknownVectors(json: JsonObject): string | undefined {
-  // Beside keys it may be the half of a file that is misspelt.
+  // Beside keys the list may be the misspelt half of a file.
   const lists = Object.hasOwn(json, 'keys') ? [] : Object.entries(json);
   const [list] = lists.filter(([, value]) => isListOfObjects(value));
   const [first] = list ? (list[1] as readonly unknown[]).filter(isJsonObject) : [];
@@ -232,7 +233,9 @@ function casesOf(json: JsonObject, context: ShapeContext): readonly ReadCase[] {
   return shape.members ? [...cases, ...restOf(json, shape.members, own)] : cases;
 }
 
-/** The cases of one parsed file, or of an array of such. @throws VectorError for no known shape, or a wrong member. */
+/**
+ * The cases of one parsed file, or of an array of such. @throws VectorError for an unknown shape, or a wrong member.
+ */
 export function readCases(json: unknown, context: ShapeContext): readonly ReadCase[] {
   if (isListOfObjects(json) && json.every(isJsonObject)) {
     return readEach(json, 'vector', context, (one, stem) => casesOf(one, { ...context, stem })).flat();

@@ -1,3 +1,5 @@
+// Reads vectors of HMAC and bearer senders, and of envelopes, which are sent with a bearer token. index.ts calls it for
+// files of these shapes.
 import * as z from 'zod/mini';
 import { defined, isJsonObject, type JsonObject, present } from '../../codec/members.ts';
 import { protocolFor } from '../../shared/wire-names.ts';
@@ -31,13 +33,13 @@ import {
   type ShapeContext,
 } from './read-shape.ts';
 
-/** How the one sender of a file is registered. */
+/** The registration of the one sender of a file. */
 interface Registered {
   readonly scheme: 'hmac' | 'bearer';
   readonly secret: string;
   readonly previousSecret?: string;
   readonly url?: string | undefined;
-  /** That of the vector, where it has one. */
+  /** The edition of the vector, if it has one. */
   readonly edition?: string | undefined;
 }
 
@@ -64,7 +66,7 @@ function deliveryCase(
 
 const JSON_TYPE = { 'Content-Type': 'application/json' };
 
-/** `headers` replace those of the scheme; a null removes one. */
+/** The headers of a request. `replacing` replaces those of the scheme; a null removes one. */
 function headersWith(
   own: Readonly<Record<string, string>>,
   replacing: JsonObject = {},
@@ -77,7 +79,7 @@ function headersWith(
   return Object.fromEntries([...kept, ...given]);
 }
 
-/** Members of either scheme's vectors. */
+/** The members of either scheme's vectors. */
 const DELIVERY = { headers: optional.object, ...RAW_BODY, expected: z.optional(z.unknown()) };
 const SIGNATURE = ['expected_signature', 'signature'] as const;
 /** The receiver's clock, Unix seconds. */
@@ -94,7 +96,10 @@ const HMAC = z.object({
 
 type GivenHmac = z.output<typeof HMAC>;
 
-/** `expected_verifier_action`, `expected`, or both; without either what the list says, else only the digest counts. */
+/**
+ * The expectation in `expected_verifier_action`, `expected`, or both. Without either, a vector of `rejection_vectors`
+ * is refused, and for any other only the digest counts.
+ */
 function hmacExpectation(given: GivenHmac, refused: boolean, context: ShapeContext): Expectation {
   const { expected_verifier_action: action, expected } = given;
   if (action === undefined && expected === undefined)
@@ -114,7 +119,7 @@ function hmacCase(
 ): DeliveryCase {
   const given = read(HMAC, vector, '', context, 'may have others');
   const { hmacSignatureHeader, hmacTimestampHeader } = protocolFor(context.protocol);
-  // A timestamp that is not a number needs a `reference_now` beside it.
+  // A timestamp that is no number needs a `reference_now` beside it.
   const nowMs = Number(given[aliasOf(vector, name, CLOCK) ?? 'timestamp']) * 1000;
   if (!Number.isFinite(nowMs)) throw new VectorError('reference_now is missing: expected Unix seconds');
   const [member] = SIGNATURE;
@@ -126,16 +131,16 @@ function hmacCase(
   return deliveryCase('hmac', name, sender, request, expected, context, nowMs);
 }
 
-/** Lists of an HMAC file: `rejection_vectors` are refused, unless they say otherwise. */
+/** The lists of an HMAC file. `rejection_vectors` are refused, unless they say otherwise. */
 const DELIVERIES = ['vectors', 'rejection_vectors'] as const;
-/** Secrets that nobody may be registered with. */
+/** Secrets with which nobody may be registered. */
 const SECRETS = 'secret_rejection_vectors';
-/** What signers have to do. */
+/** The duties of signers. */
 const SIGNERS = 'signer_side';
 
-/** Lists by which an HMAC file is told. */
+/** The lists by which an HMAC file is recognised. */
 export const HMAC_LISTS: readonly string[] = [...DELIVERIES, SECRETS];
-/** What an HMAC file has. */
+/** The members of an HMAC file. */
 export const HMAC_MEMBERS: readonly string[] = ['secret', 'previous_secret', 'url', ...HMAC_LISTS, SIGNERS];
 
 function secretCase({ secret }: JsonObject, name: string, context: ShapeContext): SecretCase | NotJudgedCase {
@@ -144,7 +149,7 @@ function secretCase({ secret }: JsonObject, name: string, context: ShapeContext)
   return { kind: 'secret', name, file: context.file, secret };
 }
 
-/** One for each vector, or for the whole where it is no list. */
+/** One case for each vector about signers, or one for the whole if it is no list. */
 function signerCases(json: JsonObject, context: ShapeContext): readonly ReadCase[] {
   const part = present(json, SIGNERS);
   const reason = `${SIGNERS}: vectors of signers have no known form`;
@@ -159,7 +164,7 @@ const HMAC_FILE = z.object({
   url: optional.text,
 });
 
-/** `{secret, vectors: [{id, timestamp, raw_body, expected_signature, …}], rejection_vectors: […]}`. */
+/** Reads `{secret, vectors: [{id, timestamp, raw_body, expected_signature, …}], rejection_vectors: […]}`. */
 export function readHmac(json: JsonObject, context: ShapeContext): readonly ReadCase[] {
   const { secret, previous_secret: previousSecret, url } = parse(HMAC_FILE, json);
   const sender = { scheme: 'hmac', secret, url, ...defined({ previousSecret }) } as const;
@@ -179,7 +184,7 @@ const BEARER_FILE = z.object({
   url: optional.text,
 });
 
-/** `{token, vectors: [{id, headers, raw_body, expected}]}`. */
+/** Reads `{token, vectors: [{id, headers, raw_body, expected}]}`. */
 export function readBearer(json: JsonObject, context: ShapeContext): readonly ReadCase[] {
   const { token: secret, previous_token: previousSecret, url } = parse(BEARER_FILE, json);
   const sender = { scheme: 'bearer', secret, url, ...defined({ previousSecret }) } as const;
@@ -191,10 +196,10 @@ export function readBearer(json: JsonObject, context: ShapeContext): readonly Re
   });
 }
 
-/** Envelopes are sent with a token, which needs no signature. */
+/** The token of envelopes, which then need no signature. */
 const TOKEN = 'a-token-of-the-vectors-for-envelopes';
 
-/** `payload`, serialised; or `raw_body`, byte for byte. */
+/** The body of an envelope: `payload`, serialised, or `raw_body`, byte for byte. */
 const ENVELOPE = { payload: z.optional(z.unknown()), ...RAW_BODY, edition: optional.text };
 const POSITIVE = z.object({
   ...ENVELOPE,
@@ -227,7 +232,7 @@ const envelopeBody = (vector: JsonObject, name: string): Uint8Array =>
     ? new TextEncoder().encode(JSON.stringify(vector['payload']))
     : bodyOf(parse(z.object(RAW_BODY), vector), name);
 
-/** The first copy of an event, and another one: taken, and handled no more. */
+/** Puts the first copy of an event before another one, which is then accepted and not handled again. */
 function afterFirst(delivery: DeliveryCase, id: string, json: JsonObject): DeliveryCase {
   const { positive = [] } = parse(z.object({ positive: optional.objects }), json);
   const first = positive.find((vector) => vector['id'] === id || vector['name'] === id);
@@ -252,7 +257,7 @@ function errorOf(vector: JsonObject, { codeOf }: ShapeContext): string {
   return codeOf(code);
 }
 
-/** `{positive: [{id, payload}], negative: [{id, payload, expected_error}]}`. */
+/** Reads `{positive: [{id, payload}], negative: [{id, payload, expected_error}]}`. */
 export function readEnvelopes(json: JsonObject, context: ShapeContext): readonly ReadCase[] {
   return [
     ...readList(json, 'positive', context, (vector, name) => {

@@ -1,3 +1,5 @@
+// Reads members of vectors by schemas, refuses unknown ones that may decide, and reports those that it skips. All
+// readers of shapes use it.
 import * as z from 'zod/mini';
 import { decodeBase64 } from '../../codec/encoding.ts';
 import { isJsonObject, type JsonObject, present, textMember } from '../../codec/members.ts';
@@ -8,35 +10,35 @@ import { ConfigError } from '../../shared/errors.ts';
 import { type NotJudgedCase, type UnreadableCase, VectorError } from '../vector-case.ts';
 import type { Setup, VectorRequest, VectorSender } from '../subject.ts';
 
-/** What a file is read with. */
+/** The context of reading a file. */
 export interface ShapeContext {
-  /** For messages and results. */
+  /** The file, for messages and results. */
   readonly file: string;
-  /** The case's name where the file itself has none. */
+  /** The name of the case if the file itself has none. */
   readonly stem: string;
   readonly protocol: string | undefined;
-  /** For vectors that name none. */
+  /** The edition of vectors that name none. */
   readonly edition: EditionName;
-  /** The caller has named that edition. */
+  /** True if the caller has named that edition. */
   readonly isEditionGiven?: boolean;
-  /** The `keys.json` beside the file; empty where there is none. */
+  /** The keys of the `keys.json` beside the file; empty if there is none. */
   readonly keys: () => readonly Jwk[];
   /** Translates an expected code of the file. */
   readonly codeOf: (code: string) => string;
   /** Members that the caller declares to be comments. */
   readonly ignore?: ReadonlySet<string>;
-  /** Called for each member that is not read and may be skipped. */
+  /** Called for each member that is skipped. */
   readonly passOver?: (member: string, why: string) => void;
 }
 
-/** For a request without a URL of its own: where it goes, who sends it, and when (Unix ms). */
+/** The URL, sender and time (Unix ms) of a request that has none. */
 export const DEFAULT_URL = 'https://buyer.example/webhooks/proto';
 export const DEFAULT_AGENT = 'https://seller.example/mcp';
 export const DEFAULT_NOW_MS = 1_790_000_000_000;
 
 const encoder = new TextEncoder();
 
-/** Types of members, by the names of their schemas. */
+/** The types of members, by the names of their schemas. */
 interface Members {
   readonly text: string;
   readonly texts: readonly string[];
@@ -51,7 +53,7 @@ interface Members {
   readonly base64: Uint8Array;
 }
 
-/** Schemas of members. Each message ends the sentence "<name> is missing or wrong: expected …". */
+/** The schemas of members. Each message ends the sentence "<name> is missing or wrong: expected …". */
 export const required: { readonly [K in keyof Members]: z.ZodMiniType<Members[K]> } = {
   text: z.string('a string'),
   texts: z.array(z.string('an array of strings'), 'an array of strings'),
@@ -83,7 +85,7 @@ export const optional: Optional = Object.fromEntries(
   Object.entries(required).map(([name, schema]) => [name, z.optional<z.ZodMiniType>(schema)]),
 ) as unknown as Optional;
 
-/** `headerFields` throws for what is not headers. */
+/** True for headers. `headerFields` throws for any other value. */
 function isHeaders(value: unknown): boolean {
   try {
     return headerFields(value).size >= 0;
@@ -108,7 +110,7 @@ export function missing(name: string, expected: string): VectorError {
   return new VectorError(`${name} is missing or wrong: expected ${expected}`);
 }
 
-/** A null counts as absent, but for a member that may be null. */
+/** The object without its nulls. A null counts as absent, except in a member that may be null. */
 function withoutNulls(json: JsonObject, shape: Shape): JsonObject {
   return Object.fromEntries(
     Object.entries(json).filter(([name, value]) => value !== null || shape[name]?.safeParse(null).success),
@@ -116,7 +118,7 @@ function withoutNulls(json: JsonObject, shape: Shape): JsonObject {
 }
 
 /**
- * The members of an object by their schemas; others are not looked at.
+ * The members of an object by their schemas; others are not read.
  * @param where its name, for messages.
  * @throws VectorError for a member that is missing or wrong.
  */
@@ -135,7 +137,7 @@ export function parse<S extends Shape>(
 const COMMENTS =
   /^(?:[$_].*|x[-_].*|id|name|title|summary|description|comments?|notes?|remarks?|rationale|reasons?|reject_reason|black_box_behaviou?r|rfc9421_error_code|why|explanation|references?|spec|spec_references?|rules?|rule_refs?|links?|tags?|category|group|section|author|source|since|version|introduced|license|copyright|generated(?:_by|_at)?)$/i;
 
-/** Words in the names of members that say what must come, or what has to be set up before. */
+/** Words in the names of members that say what is expected, or what is set up before. */
 const DECIDING: ReadonlySet<string> = new Set(
   [
     'expect expected expects expectation expectations must should shall assert assertion assertions',
@@ -154,7 +156,7 @@ const wordsOf = (name: string): readonly string[] =>
 export const isListOfObjects = (value: unknown): value is readonly unknown[] =>
   Array.isArray(value) && value.some(isJsonObject);
 
-/** Members that no schema names, without nulls and comments. */
+/** The members that no schema names, without nulls and comments. */
 function unknownMembers(
   json: JsonObject,
   known: readonly string[],
@@ -174,9 +176,9 @@ const notRead = (name: string, why: string, known: readonly string[]): VectorErr
   );
 
 /**
- * For an object that may have more members than are read. Others are skipped and reported, except those whose names say
- * that they decide, and lists, which may hold further vectors.
- * @throws VectorError naming such a member.
+ * Skips and reports further members of an object. It refuses those whose names say that they decide, and lists, which
+ * may hold further vectors.
+ * @throws VectorError with the name of such a member.
  */
 export function skipUnknown(
   json: JsonObject,
@@ -193,8 +195,9 @@ export function skipUnknown(
 }
 
 /**
- * `parse`, for an object with no members but these and comments; `others`: it may have more, as in `skipUnknown`.
- * @throws VectorError for a member that is missing, wrong or not known.
+ * Parses an object that may have no members but these and comments. With `others` it may have more, as in
+ * `skipUnknown`.
+ * @throws VectorError for a member that is missing, wrong or unknown.
  */
 export function read<S extends Shape>(
   schema: z.ZodMiniObject<S>,
@@ -211,8 +214,8 @@ export function read<S extends Shape>(
 }
 
 /**
- * `parse`, for an object of which members that are not known are passed over and reported, whatever their names say: of
- * published kinds, whose authors may add some.
+ * Parses an object of a published kind, whose authors may add members. Unknown ones are skipped and reported, whatever
+ * their names say.
  * @throws VectorError for a member that is missing or wrong.
  */
 export function passUnknown<S extends Shape>(
@@ -227,10 +230,7 @@ export function passUnknown<S extends Shape>(
   return parse(schema, json, where);
 }
 
-/**
- * The one that is there of several names for one thing.
- * @throws VectorError where two are, and differ.
- */
+/** The one name that an object has of several for one thing. @throws VectorError if it has two that differ. */
 export function aliasOf<N extends string>(
   json: JsonObject,
   where: string,
@@ -256,7 +256,7 @@ const REQUEST = z.object({
   ...RAW_BODY,
 });
 
-/** The body under one of its names, empty where there is none. @throws VectorError where two differ. */
+/** The body under one of its names; empty if there is none. @throws VectorError if two differ. */
 export function bodyOf(given: JsonObject, where: string): Uint8Array {
   const names = ['raw_body_base64', 'raw_body', 'body_base64', 'body'].filter((name) => given[name]);
   const [first, ...others] = names.map((name) => ({ name, body: given[name] as Uint8Array }));
@@ -274,7 +274,7 @@ export function requestOf(json: JsonObject, where: string, context: ShapeContext
 
 const EDITION = z.object({ edition: optional.text });
 
-/** @throws ConfigError for one that is not known. */
+/** The edition of a vector. @throws ConfigError for an unknown one. */
 export function editionOf(json: JsonObject, context: ShapeContext): EditionName {
   const { edition } = parse(EDITION, json);
   return edition === undefined ? context.edition : editionFor(edition as EditionName).name;
@@ -295,7 +295,7 @@ export function plainSetup(
   };
 }
 
-/** Reads each vector of a file's list, named by its `id`, `name` or place. One that is wrong is a case that fails. */
+/** Reads each vector of a file's list, named by its `id`, `name` or place. A wrong one becomes a case that fails. */
 export function readList<C>(
   json: JsonObject,
   list: string,
@@ -306,7 +306,7 @@ export function readList<C>(
   return readEach(vectors, list.replace(/s$/, ''), context, readOne);
 }
 
-/** @param what a vector is called that has no name: `vector` for "vector 1". */
+/** Reads each vector. @param what the word for a vector without a name: `vector` for "vector 1". */
 export function readEach<C>(
   vectors: readonly JsonObject[],
   what: string,
@@ -319,18 +319,18 @@ export function readEach<C>(
   });
 }
 
-/** What is read, or a case that fails with the reason why it cannot be. */
+/** The result of reading, or a case that fails with the reason. */
 export function readOr<C>(name: string, { file }: ShapeContext, readOne: () => C): C | UnreadableCase {
   try {
     return readOne();
   } catch (error) {
-    // An edition that is not known is a ConfigError, and as much the vector's fault.
+    // An unknown edition is a ConfigError, but the vector's fault as well.
     if (!(error instanceof VectorError) && !(error instanceof ConfigError)) throw error;
     return { kind: 'unreadable', name, file, reason: `${file}: ${name}: ${error.message}` };
   }
 }
 
-/** A vector, or a file, that nothing here can judge. */
+/** A vector, or a file, that cannot be judged here. */
 export const notJudged = (
   { file }: ShapeContext,
   name: string,

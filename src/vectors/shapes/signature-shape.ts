@@ -1,3 +1,5 @@
+// Reads vectors of signatures and of sequences: their senders, keys, and the state of the receiver. The reader of
+// shapes calls it; `proto-webhooks explain` reads a vector's setup by it.
 import * as z from 'zod/mini';
 import { defined, isJsonObject, type JsonObject } from '../../codec/members.ts';
 import type { Jwk } from '../../crypto/engine.ts';
@@ -28,7 +30,7 @@ import {
   type ShapeContext,
 } from './read-shape.ts';
 
-/** Members that say who sends. */
+/** The members about the sender. */
 const SENDER = z.object({
   agent_url: optional.text,
   jwks_ref: optional.texts,
@@ -42,7 +44,7 @@ const SENDER = z.object({
 
 type GivenSender = z.output<typeof SENDER>;
 
-/** Members of a vector that say who sends, and what has to be so before. */
+/** The members of a vector about its senders, and about the state before it. */
 const SETUP = {
   ...SENDER.shape,
   senders: optional.objects,
@@ -51,7 +53,7 @@ const SETUP = {
 
 const GIVEN = z.object(SETUP);
 
-/** `jwks_override`: JWKs by `kid`; or a JWK Set, or the array of one, that replaces all keys. */
+/** The keys in `jwks_override`: JWKs by `kid`; or a JWK Set, or its array, which replaces all keys. */
 function overriddenKeys({ jwks_override: override = {} }: GivenSender): {
   readonly keys: readonly Jwk[];
   readonly all: boolean;
@@ -67,15 +69,18 @@ function overriddenKeys({ jwks_override: override = {} }: GivenSender): {
   return { keys, all: false };
 }
 
-/** A `kid` of `jwks_ref` that keys.json lacks: a mistake, or a key that is not published, which a refusal may be about. */
+/**
+ * The meaning of a `kid` in `jwks_ref` that keys.json lacks. It is a mistake, or the key is not published, which a
+ * refusal may be about.
+ */
 type Lacking = 'mistake' | 'not published';
 
-/** The keys that `jwks_ref` names (all where it is absent), with those that `jwks_override` gives instead. */
+/** The keys that `jwks_ref` names (all if it is absent), with those of `jwks_override` in their place. */
 function keysOf(given: GivenSender, context: ShapeContext, lacking: Lacking): readonly Jwk[] {
   const override = overriddenKeys(given);
   if (override.all) return override.keys;
   const kids = new Set(override.keys.map(({ kid }) => kid));
-  // A key without a kid can be named by no signature, and a receiver takes none.
+  // No signature can name a key without a kid, and a receiver accepts none.
   const known = context.keys().filter(({ kid }) => typeof kid === 'string' && !kids.has(kid));
   if (given.jwks_ref === undefined) return [...known, ...override.keys];
   const referred = given.jwks_ref
@@ -98,7 +103,7 @@ const AUTHENTICATION = z.object({
   header: optional.text,
 });
 
-/** `authentication` as it was registered (contract.md §4.3). */
+/** The legacy scheme in `authentication`, as it was registered (contract.md §4.3). */
 function legacyOf(json: JsonObject, context: ShapeContext): NonNullable<VectorSender['legacy']> {
   const given = read(AUTHENTICATION, json, 'authentication', context);
   const scheme = SCHEMES[given.schemes?.[0] ?? ''];
@@ -115,7 +120,7 @@ const TOKEN = z.object({
   on_mismatch: z.optional(z.enum(['warn', 'refuse'], '"warn" or "refuse"')),
 });
 
-/** `notification_token`, beside a signature. */
+/** The token in `notification_token`, beside a signature. */
 function tokenOf(json: JsonObject, context: ShapeContext): NonNullable<VectorSender['notificationToken']> {
   const { token, previous_token, on_mismatch } = read(TOKEN, json, 'notification_token', context);
   return { token, ...defined({ previousToken: previous_token, onMismatch: on_mismatch }) };
@@ -132,7 +137,10 @@ function senderOf(given: GivenSender, context: ShapeContext, lacking: Lacking): 
   };
 }
 
-/** Those that the vector lists, each with the vector's edition unless it has one; else one with the vector's keys. */
+/**
+ * The senders that the vector lists, each with the vector's edition unless it has one. Without a list it is one sender
+ * with the vector's keys.
+ */
 function sendersOf(
   { senders = [], ...given }: z.output<typeof GIVEN>,
   context: ShapeContext,
@@ -156,7 +164,7 @@ const STATE = z.object({
 const NONCE = z.object({ keyid: required.text, nonce: required.text });
 const LIST = z.object({ revoked_kids: optional.texts });
 
-/** `test_harness_state`. */
+/** The state in `test_harness_state`. */
 function stateOf(
   state: JsonObject,
   context: ShapeContext,
@@ -176,10 +184,7 @@ function stateOf(
   };
 }
 
-/**
- * The senders of a vector, and the state that it wants.
- * @param place the URL and the clock.
- */
+/** The senders of a vector, and the state that it needs. @param place the URL and the clock. */
 export function setupOf(
   json: JsonObject,
   place: Pick<Setup, 'url' | 'nowMs'>,
@@ -195,7 +200,7 @@ export function setupOf(
 }
 
 const OUTCOME = ['expected_outcome', 'expected'] as const;
-/** What vectors of one file may have in common. */
+/** The members that the vectors of one file may share. */
 const SHARED = { ...SETUP, reference_now: required.seconds };
 const VECTOR = z.object({
   ...SHARED,
@@ -207,27 +212,27 @@ const VECTOR = z.object({
 
 const msOf = (unixSeconds: number): number => Math.round(unixSeconds * 1000);
 
-/** What the folder says of the outcome. */
+/** The verdict that the folder's name gives. */
 function placedIn(file: string): boolean | undefined {
   const place = /(?:^|[/\\])(positive|negative)[/\\][^/\\]*$/.exec(file)?.[1];
   return place === undefined ? undefined : place === 'positive';
 }
 
-/** Codes of the refusals of signed requests: those of webhooks by another first word. */
+/** The codes for signed requests, which differ from those of webhooks in the first word. */
 export const OF_REQUESTS: RegExp = /^request_/;
-/** The tag of signed requests, which this library does not take. */
+/** The tag of signed requests, which this library does not accept. */
 const REQUEST_TAG = /;\s*tag="[^"]*request-signing[^"]*"/;
 
-/** Whether a vector is about a signed request, and no webhook. */
+/** True if a vector is about a signed request, and not a webhook. */
 function isOfRequests({ headers }: VectorRequest, { authentic, code }: Expectation): boolean {
   const isMeant = authentic === true || OF_REQUESTS.test(code ?? '');
   return isMeant && REQUEST_TAG.test(fieldValue(headerFields(headers), 'signature-input') ?? '');
 }
 
-/** Keys of requests verify webhooks since this edition (protocol.ts). */
+/** The edition since which keys of requests verify webhooks (src/shared/editions.ts). */
 const REQUEST_KEYS_SINCE: EditionName = '3.1';
 
-/** A webhook that verifies by a key for requests alone is of an edition in which it does, where nothing names one. */
+/** The setup with that edition, if a webhook verifies by a key for requests alone and no edition is named. */
 function editionBy(setup: Setup, json: JsonObject, { authentic }: Expectation, context: ShapeContext): Setup {
   const isNamed = context.isEditionGiven === true || json['edition'] !== undefined;
   if (authentic !== true || isNamed) return setup;
@@ -261,21 +266,21 @@ function signatureCase(json: JsonObject, name: string, context: ShapeContext): D
     file,
     setup: editionBy(setup, json, expected, context),
     steps: [{ request, nowMs, handlerFails: false, expected }],
-    // Published for a request that has no base, it is empty.
+    // The published base is empty for a request that has none.
     ...(signatureBase !== undefined && signatureBase !== '' && { signatureBase }),
   };
 }
 
-/** One signature vector a file. */
+/** Reads a file with one signature vector. */
 export function readSignature(json: JsonObject, context: ShapeContext): readonly ReadCase[] {
   const { name = context.stem } = parse(z.object({ name: optional.text }), json);
   return [signatureCase(json, name, context)];
 }
 
-/** Members of a file of several signature vectors. */
+/** The members of a file with several signature vectors. */
 export const SIGNATURES: readonly string[] = [...Object.keys(SHARED), 'vectors'];
 
-/** `{vectors: [{id, request, …}]}`; what they have in common may stand beside `vectors`. */
+/** Reads `{vectors: [{id, request, …}]}`. Members that they share may stand beside `vectors`. */
 export function readSignatures(json: JsonObject, context: ShapeContext): readonly ReadCase[] {
   const shared = Object.fromEntries(Object.entries(json).filter(([name]) => name in SHARED));
   return readList(json, 'vectors', context, (vector, name) =>
@@ -291,7 +296,7 @@ const RECEIVER = z.object({
   challenge: z.optional(z.enum(['accept', 'refuse'], '"accept" or "refuse"')),
 });
 
-/** `receiver`: how it is configured. */
+/** The configuration in `receiver`. */
 function receiverOf(
   json: JsonObject,
   context: ShapeContext,
@@ -315,7 +320,7 @@ const STEP = z.object({
   expected: z.optional(z.unknown()),
 });
 
-/** `at`: seconds after `reference_now`. */
+/** A step of a sequence. `at` counts seconds after `reference_now`. */
 function stepOf(json: JsonObject, index: number, startMs: number, context: ShapeContext): Step {
   const where = `steps[${index}]`;
   const { name = `step ${index + 1}`, at = 0, handler, ...given } = read(STEP, json, where, context);
@@ -346,7 +351,10 @@ function sequenceOf(json: JsonObject, name: string, context: ShapeContext): Deli
   };
 }
 
-/** `{sequences: [{name, reference_now, edition?, receiver?, jwks_ref?, steps: [{at, request, handler?, expected}]}]}`. */
+/**
+ * Reads `{sequences: [{name, reference_now, edition?, receiver?, jwks_ref?, steps: [{at, request, handler?,
+ * expected}]}]}`.
+ */
 export function readSequences(json: JsonObject, context: ShapeContext): readonly ReadCase[] {
   return readList(json, 'sequences', context, (sequence, name) => sequenceOf(sequence, name, context));
 }
