@@ -1,0 +1,64 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { PayloadInput, SignedDelivery } from '../sender/sign.ts';
+import type { SamplePayloads } from '../testing/payloads.ts';
+import type { CallEvent, DeliveryRow, DevScheme, DevSeller, Expected, SendRequest } from './wire.ts';
+
+/* What the parts of dev are to each other: types alone. */
+
+/** One delivery that a scenario sends: made of a payload, or as it is. */
+export interface StepDraft {
+  /** What is sent, as a sentence. */
+  readonly sends: string;
+  /** The answer that a right receiver gives. */
+  readonly expected: Expected;
+  /** For the row of the delivery, e.g. `completed (tool)`. */
+  readonly what: string;
+  readonly payload: PayloadInput | SignedDelivery;
+  /** The private key that signs in place of the seller's own. */
+  readonly key?: Readonly<Record<string, unknown>>;
+}
+
+/** What a scenario works with. */
+export interface ScenarioKit extends Required<Pick<SendRequest, 'scheme' | 'edition'>> {
+  readonly seller: DevSeller;
+  /** As a seller of the edition writes them. */
+  readonly payloads: SamplePayloads;
+  /** Unix ms. */
+  readonly now: () => number;
+  /** Aborts when dev ends. */
+  readonly signal: AbortSignal;
+  /** Signs it, sends it once, and adds it to the steps. Resolves with its row when it was answered. */
+  readonly send: (step: StepDraft) => Promise<DeliveryRow>;
+  /** Waits `ms`; rejects when `signal` aborts. */
+  readonly sleep: (ms: number) => Promise<unknown>;
+  /** Says that the scenario waits, and for what; undefined: it goes on. */
+  readonly waiting: (note: string | undefined) => void;
+}
+
+/** One scenario. */
+export interface Scenario {
+  /** What it does, as a sentence. */
+  readonly says: string;
+  readonly schemes: readonly DevScheme[];
+  /** It has passed if it resolves and every answer was the expected one. An Error's message becomes the run's note. */
+  readonly run: (kit: ScenarioKit) => Promise<void>;
+}
+
+/** What the called sellers are made of. */
+export interface CallParts {
+  readonly sellers: readonly DevSeller[];
+  /** The name in wire identifiers. */
+  readonly protocol: string;
+  readonly brandJsonUrl: string;
+  /** Unix ms. */
+  readonly now: () => number;
+  /** Told of each call, which becomes an event of the API. */
+  readonly heard: (call: CallEvent) => void;
+}
+
+/** The tool transport at the agent URLs, and the scenarios that need it. */
+export interface CalledSellers {
+  /** Answers a request at the seller's agent URL. Rejects for nothing that the request is. */
+  readonly answer: (seller: DevSeller, request: IncomingMessage, response: ServerResponse) => Promise<void>;
+  readonly scenarios: Readonly<Record<string, Scenario>>;
+}
