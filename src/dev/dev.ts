@@ -1,6 +1,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { resolve } from 'node:path';
 import { UsageError } from '../cli/shell.ts';
+import { DEFAULT_RETRY } from '../testing/seller-post.ts';
 import { answerApi, type ApiParts } from './api.ts';
 import { ApiError } from './api-error.ts';
 import { sendJson } from './body.ts';
@@ -35,6 +36,8 @@ export interface DevOptions extends Destination {
   readonly version: string;
   /** Where the page's files lie. */
   readonly page: URL;
+  /** How long a receiver may take for its answer, ms. 10 000: as sellers do. */
+  readonly timeoutMs?: number;
   /** Unix ms. */
   readonly now: () => number;
   /** Told when the receiver goes, and when it comes. */
@@ -106,7 +109,7 @@ export async function startDev(
   options: DevOptions,
   called?: (parts: CallParts) => CalledSellers,
 ): Promise<Dev> {
-  const { cwd, protocol, now, forward, publicUrl, version } = options;
+  const { cwd, protocol, now, forward, publicUrl, version, timeoutMs = DEFAULT_RETRY.timeoutMs } = options;
   const dir = resolve(cwd, options.dir);
   const folder = await openFolder(dir);
   const late: { answer?: Answer } = {};
@@ -118,7 +121,7 @@ export async function startDev(
   const sellers = createSellers(folder, port, { forward, publicUrl });
   const events = createEvents();
   const log = createDeliveryLog((row) => events.emit('delivery', row));
-  const sending = createSending({ sellers, log, protocol, now, signal });
+  const sending = createSending({ sellers, log, protocol, now, timeoutMs, signal });
   const calls = called?.({
     sellers: sellers.list,
     protocol,
