@@ -148,7 +148,7 @@ describe('captures of the folder', () => {
       .toMatchObject({
         state: 'captured',
         scheme: 'signature',
-        cause: { cause: 'body-other' },
+        cause: { cause: 'body-trailing-newline' },
       });
   });
 
