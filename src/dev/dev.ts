@@ -12,6 +12,7 @@ import { createDeliveryLog } from './delivery-log.ts';
 import { createEvents } from './events.ts';
 import { openFolder, writePort } from './folder.ts';
 import { isOfPage, sendPage } from './page-files.ts';
+import { DEFAULT_EDITION, payloadsOf } from './payloads.ts';
 import { createScenarioRuns } from './scenario-runs.ts';
 import { SCENARIOS } from './scenarios.ts';
 import { createGuard } from './security.ts';
@@ -120,15 +121,26 @@ export async function startDev(
   const sellers = createSellers(folder, port, { forward, publicUrl });
   const events = createEvents();
   const log = createDeliveryLog((row) => events.emit('delivery', row));
+  const sending = createSending({ sellers, log, protocol, now, timeoutMs, signal });
   const calls = called?.({
     sellers: sellers.list,
     protocol,
     brandJsonUrl: sellers.brandJsonUrl,
     now,
     heard: (call) => events.emit('call', call),
+    deliver: ({ scheme }, { payload, ...draft }) => {
+      const edition = DEFAULT_EDITION;
+      sending
+        .sendDraft({
+          ...draft,
+          seller: sellers.byScheme[scheme],
+          payload: payload(payloadsOf(edition, now)),
+          row: { edition },
+        })
+        .catch(options.fault);
+    },
   });
   const all = { ...SCENARIOS, ...calls?.scenarios };
-  const sending = createSending({ sellers, log, protocol, now, timeoutMs, signal });
   const scenarios = createScenarioRuns({
     scenarios: all,
     sellers,
@@ -164,6 +176,7 @@ export async function startDev(
     }),
     tell: (told) => {
       hookHeard = true;
+      calls?.told(told);
       tell(told);
     },
     state: () => ({
