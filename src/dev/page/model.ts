@@ -48,8 +48,17 @@ export const answerWords = ({ status, state, code }: DeliveryRow): string => {
   return [status ?? words[state], code].filter((word) => word !== undefined).join(' ');
 };
 
-/** Why, in words: the cause that was found, else the next step. */
-export const causeWords = ({ cause, next }: DeliveryRow): string | undefined => cause?.says || next;
+/** What became of a delivery that the receiver took, by the hook's word, where its handler has not simply run. */
+const TOLD_WORDS: Readonly<Record<string, string>> = {
+  duplicate: 'A duplicate: the event was here before, and its handler does not run again.',
+  stale: 'Stale: its task is further by now, and the handler does not run.',
+  dead: 'DEAD: the event is kept with its body until you redrive or discard it.',
+  failed: 'The handler failed. The event is tried again.',
+};
+
+/** Why, in words: the cause that was found, else the next step, else what became of it. */
+export const causeWords = ({ cause, next, told = '' }: DeliveryRow): string | undefined =>
+  cause?.says || next || (Object.hasOwn(TOLD_WORDS, told) ? TOLD_WORDS[told] : undefined);
 
 function rowSaid(row: DeliveryRow): string {
   const verdict = { waiting: 'sent', expected: 'as expected', unexpected: 'not expected', none: 'taken in' };

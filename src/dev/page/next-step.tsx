@@ -1,9 +1,7 @@
 import type { JSX } from 'preact';
 import type { DeliveryFull, DevState, ShownFinding } from '../wire.ts';
+import { causeWords } from './model.ts';
 import { Paste, Text } from './parts.tsx';
-
-/** Codes after which a receiver is likely to lack the line of the seller, or to have it for another scheme. */
-const NEEDS_LINE = new Set(['webhook_signature_key_unknown', 'webhook_mode_mismatch', 'unknown_sender']);
 
 /** @param given what stands above it already. */
 function Finding({ finding, given }: { finding: ShownFinding; given: DeliveryFull }): JSX.Element {
@@ -27,11 +25,25 @@ function Finding({ finding, given }: { finding: ShownFinding; given: DeliveryFul
   );
 }
 
-/** What the seller of this delivery needs in the receiver's options. */
-function Line({ full, dev }: { full: DeliveryFull; dev: DevState }): JSX.Element | null {
-  const seller = dev.sellers.find(({ scheme }) => scheme === full.scheme);
-  if (!seller || !NEEDS_LINE.has(full.code ?? '')) return null;
-  return <Paste value={seller.line} label={`The line of senders for ${seller.scheme}`} />;
+/** A next step that has the line of the seller in it: the line stands below it, to be copied. */
+function Step({ next, full, dev }: { next: string; full: DeliveryFull; dev: DevState }): JSX.Element {
+  const line = dev.sellers.find(({ scheme }) => scheme === full.scheme)?.line;
+  const parts = line === undefined ? [next] : next.split(line);
+  return (
+    <>
+      <p>
+        <Text value={parts.join('…')} />
+      </p>
+      {line !== undefined && parts.length > 1 && (
+        <Paste value={line} label={`The line of senders for ${full.scheme}`} />
+      )}
+      {full.status === 503 && (
+        <p>
+          After a 503 a seller tries again by itself. Here press <strong>Sign anew</strong> once it is mended.
+        </p>
+      )}
+    </>
+  );
 }
 
 /** Why the answer was not the expected one, and what to do: dev.md §3.4. Of what is expected, why a mistake is refused. */
@@ -40,9 +52,10 @@ export function NextStep({ full, dev }: { full: DeliveryFull; dev: DevState }): 
   const isWrong = full.asExpected === false || (full.state === 'captured' && findings.length > 0);
   const cause = full.cause?.says;
   if (!isWrong) {
-    return cause === undefined ? null : (
+    const words = causeWords(full);
+    return words === undefined ? null : (
       <p class="because">
-        <Text value={cause} />
+        <Text value={words} />
       </p>
     );
   }
@@ -54,12 +67,7 @@ export function NextStep({ full, dev }: { full: DeliveryFull; dev: DevState }): 
           <Text value={cause} />
         </p>
       )}
-      {full.next !== undefined && (
-        <p>
-          <Text value={full.next} />
-        </p>
-      )}
-      <Line full={full} dev={dev} />
+      {full.next !== undefined && <Step next={full.next} full={full} dev={dev} />}
       {findings.length > 0 && (
         <ul class="findings">
           {findings.map((finding) => (

@@ -8,7 +8,7 @@ export const HOOK_LINES = `import { devHooks } from 'proto-webhooks/testing';
 
 createReceiver({
   // … your options
-  ...devHooks(),
+  ...(process.env.NODE_ENV !== 'production' && devHooks()),
 });`;
 
 const SCHEME_WORDS = {
@@ -61,6 +61,10 @@ export function Setup({ dev, rows }: { dev: DevState; rows: readonly DeliveryRow
           <span class="faint">{dev.hookHeard ? 'the hook was heard' : 'no hook was heard yet'}</span>
         </h3>
         <Paste value={HOOK_LINES} label="The lines of the hook" />
+        <p class="faint">
+          The hooks find dev by its folder, <code>.proto-webhooks</code> in the working directory. If the
+          receiver runs in another one, name it: <code>{"devHooks({ dir: '…/.proto-webhooks' })"}</code>.
+        </p>
       </section>
     </article>
   );
