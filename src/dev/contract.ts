@@ -1,4 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Jwk } from '../crypto/engine.ts';
+import type { SenderAuth } from '../config/sender-entry.ts';
 import type { PayloadInput, SignedDelivery } from '../sender/sign.ts';
 import type { SamplePayloads } from '../testing/payloads.ts';
 import type { CallEvent, DeliveryRow, DevScheme, DevSeller, Expected, SendRequest } from './wire.ts';
@@ -15,12 +17,18 @@ export interface StepDraft {
   readonly what: string;
   readonly payload: PayloadInput | SignedDelivery;
   /** The private key that signs in place of the seller's own. */
-  readonly key?: Readonly<Record<string, unknown>>;
+  readonly key?: Jwk;
+  /** Signed, whatever the seller's scheme is: a proof of control. */
+  readonly signed?: boolean;
+  /** Another answer does not fail the run: it is sent again. */
+  readonly mayFail?: boolean;
 }
 
 /** What a scenario works with. */
 export interface ScenarioKit extends Required<Pick<SendRequest, 'scheme' | 'edition'>> {
   readonly seller: DevSeller;
+  /** Absent: it signs. */
+  readonly auth: SenderAuth | undefined;
   /** As a seller of the edition writes them. */
   readonly payloads: SamplePayloads;
   /** Unix ms. */
@@ -29,6 +37,10 @@ export interface ScenarioKit extends Required<Pick<SendRequest, 'scheme' | 'edit
   readonly signal: AbortSignal;
   /** Signs it, sends it once, and adds it to the steps. Resolves with its row when it was answered. */
   readonly send: (step: StepDraft) => Promise<DeliveryRow>;
+  /** Signs a payload without sending it. */
+  readonly sign: (payload: PayloadInput) => Promise<SignedDelivery>;
+  /** Publishes a new key beside the seller's own, and gives the private one. */
+  readonly addKey: () => Promise<Jwk>;
   /** Waits `ms`; rejects when `signal` aborts. */
   readonly sleep: (ms: number) => Promise<unknown>;
   /** Says that the scenario waits, and for what; undefined: it goes on. */

@@ -1,0 +1,19 @@
+// Test face of `src/dev`: what tests import from it that no public entry exports.
+// Nothing in `src` imports it, and no bundle contains it (CONTRIBUTING.md).
+
+export { type Dev, type DevOptions, startDev } from './dev.ts';
+export { createEvents } from './events.ts';
+export { SCENARIOS } from './scenarios.ts';
+export type {
+  CaptureList,
+  DeliveryFull,
+  DeliveryList,
+  DeliveryRow,
+  DevError,
+  DevEvents,
+  DevScheme,
+  DevState,
+  ScenarioRun,
+  SendRequest,
+  Told,
+} from './wire.ts';
