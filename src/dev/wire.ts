@@ -345,6 +345,9 @@ export type Told =
       readonly sender: string;
       readonly key: string;
       readonly deliveryId: string;
+      /** Of the event, as `key`, if it has them: what a poll brought is in no delivery. */
+      readonly taskId?: string;
+      readonly status?: string;
       /** `applied`, `failed`, `dead`, `stale`. */
       readonly state: string;
       readonly run: number;
