@@ -15,8 +15,12 @@ type Word = (entry: Entry, seller: Seller) => string;
 const BY_CODE: Readonly<Record<string, Word>> = {
   webhook_signature_key_unknown: (_, { line }) =>
     `The receiver does not know this seller. Paste into its options: ${line}`,
-  webhook_signature_invalid: (_, { publicUrl }) =>
-    `The receiver verifies for another URL. Its publicUrl has to be exactly ${publicUrl}, or start dev with --public-url and that of the receiver.`,
+  webhook_signature_key_purpose_invalid: (_, { line }) =>
+    `The receiver has this seller's key for another purpose than webhook-signing, or for another algorithm. Take its pins out, and paste into its options: ${line}`,
+  webhook_signature_invalid: ({ row }, { publicUrl, line }) =>
+    row.scheme === 'hmac'
+      ? `The body was changed before the receiver got it, or the receiver has another secret. Give it the bytes as they came (Express: before express.json()), and paste into its options: ${line}`
+      : `The receiver verifies for another URL. Its publicUrl has to be exactly ${publicUrl}, or start dev with --public-url and that of the receiver.`,
   webhook_target_uri_malformed: (_, { publicUrl }) =>
     `The receiver's publicUrl has another host. It has to be exactly ${publicUrl}, or start dev with --public-url and that of the receiver.`,
   webhook_signature_tag_invalid: () =>

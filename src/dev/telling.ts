@@ -3,8 +3,8 @@ import { nextStep } from './next-step.ts';
 import type { Sellers } from './sellers.ts';
 import type { HookEvent, Told } from './wire.ts';
 
-/** For so long an alarm may be about the latest delivery, ms. */
-const ALARM_MS = 15_000;
+/** For so long what names no delivery may be about the latest one, ms. */
+const RECENT_MS = 15_000;
 
 /** What hooks of a receiver are told to. */
 export interface TellingParts {
@@ -23,6 +23,8 @@ function wordOf(told: Told, { row }: Entry): string | undefined {
     case 'refused':
       return 'refused';
     case 'outcome':
+      // A copy has the state of the event, and what became of the copy is that it was one.
+      if (told.kind === 'duplicate' || told.kind === 'stale') return told.kind;
       // How its run ended says more.
       return row.told ?? told.state ?? told.kind;
     case 'alarm':
@@ -47,11 +49,15 @@ function aboutOf(told: Told, { log, now, sellers }: TellingParts): Entry | undef
     log.findLast((entry) => isSent(entry) && fits(entry) && mayBe(entry, told) && !hasHeard(entry, told)) ??
     log.findLast((entry) => isSent(entry) && fits(entry));
   if (told.hook === 'alarm')
-    return latest(({ row }) => row.at > now() - ALARM_MS && row.state !== 'captured');
+    return latest(({ row }) => row.at > now() - RECENT_MS && row.state !== 'captured');
   if ('proof' in told && told.proof !== undefined) return latest(({ proof }) => proof === told.proof);
   if ('key' in told && told.key !== undefined) return latest(({ key }) => key === told.key);
-  // A body without an event, of a seller of dev's: it has neither key nor proof.
-  return seller && log.findLast((entry) => isSent(entry) && mayBe(entry, told) && !hasHeard(entry, told));
+  // A body without an event has neither key nor proof; what ended before it was known whose it is, e.g. for a store that is away, has
+  // no sender either, and is one of dev's if dev has just sent one that was answered so.
+  const isRecent = ({ row }: Entry): boolean => seller !== undefined || row.at > now() - RECENT_MS;
+  return log.findLast(
+    (entry) => isSent(entry) && isRecent(entry) && mayBe(entry, told) && !hasHeard(entry, told),
+  );
 }
 
 /** Takes what hooks tell (dev.md §3.2). Of others' sellers nothing is kept. */
