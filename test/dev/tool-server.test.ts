@@ -177,7 +177,12 @@ describe('arguments', () => {
     ['create_media_buy', { idempotency_key: 'x'.repeat(256) }, 'VALIDATION_ERROR', 'idempotency_key'],
     ['create_media_buy', { packages: {} }, 'VALIDATION_ERROR', 'packages'],
     ['create_media_buy', { packages: [5] }, 'VALIDATION_ERROR', 'packages'],
-    ['create_media_buy', { packages: Array(101).fill({}) }, 'VALIDATION_ERROR', 'packages'],
+    [
+      'create_media_buy',
+      { packages: Array.from({ length: 101 }, () => ({})) },
+      'VALIDATION_ERROR',
+      'packages',
+    ],
     ['create_media_buy', { packages: [{ product_id: {} }] }, 'VALIDATION_ERROR', 'packages[0].product_id'],
     ['create_media_buy', { start_time: 'tomorrow' }, 'VALIDATION_ERROR', 'start_time'],
     ['create_media_buy', { start_time: '+275760-09-13' }, 'VALIDATION_ERROR', 'start_time'],
