@@ -3,6 +3,9 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
+import { Client } from '@modelcontextprotocol/sdk/client/index.js';
+import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
+import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { calledSellers, type Dev, startDev } from '../../src/dev/for-tests.ts';
 import { mcpCaller } from '../../src/registrations/mcp.ts';
@@ -167,6 +170,21 @@ describe('a session', () => {
       'get_media_buys',
       'get_media_buy_delivery',
     ]);
+  });
+});
+
+describe('a client of another maker', () => {
+  it('opens a session, calls a tool and ends', async () => {
+    const client = new Client({ name: 'a buyer', version: '1' });
+    // The SDK's own types do not agree under exactOptionalPropertyTypes.
+    const transport = new StreamableHTTPClientTransport(new URL(agentUrl())) as unknown as Transport;
+    await client.connect(transport);
+    const { structuredContent } = await client.callTool({ name: 'create_media_buy', arguments: {} });
+    expect(structuredContent).toMatchObject({ status: 'submitted' });
+    const { tools } = await client.listTools();
+    expect(tools.map(({ name }) => name)).toContain('create_media_buy');
+    await expect(client.callTool({ name: 'no_such_tool' })).rejects.toThrow(/Unknown tool/);
+    await client.close();
   });
 });
 
