@@ -151,6 +151,7 @@ export async function openPage(
   browser: Browser,
   url: string,
   options: BrowserContextOptions = {},
+  heading = 'Deliveries',
 ): Promise<Opened> {
   const context = await browser.newContext({
     viewport: SIZES.wide,
@@ -173,7 +174,7 @@ export async function openPage(
     if (new URL(request.url()).host !== new URL(url).host) complaints.push(`asks ${request.url()}`);
   });
   await page.goto(url);
-  await page.getByRole('heading', { name: 'Deliveries' }).waitFor();
+  await page.getByRole('heading', { name: heading }).waitFor();
   return { page, complaints, [Symbol.asyncDispose]: async () => context.close() };
 }
 
@@ -199,6 +200,6 @@ export const newest = (page: Page): ReturnType<Page['locator']> => page.locator(
 export async function send(page: Page): Promise<void> {
   const before = await page.locator('#list .row').count();
   await page.getByRole('button', { name: 'Send', exact: true }).click();
-  await page.locator('#list .row').nth(before).waitFor();
+  await page.locator('#list .row').nth(before).waitFor({ state: 'attached' });
   await page.locator('.detail').waitFor();
 }
