@@ -6,7 +6,7 @@ import { MISTAKES, WRONG_DELIVERIES } from '../testing/mistakes.ts';
 import { SAMPLE_FAMILIES } from '../testing/payloads.ts';
 import type { Scenario } from './contract.ts';
 import { SCHEMES } from './sellers.ts';
-import type { DevChoices, DevScheme, MistakeChoice } from './wire.ts';
+import type { DevChoices, DevScheme, Expected, MistakeChoice } from './wire.ts';
 
 /** True if a seller of the scheme can make the mistake: one without a signature makes those in the body alone. */
 export function canMake(mistake: string, scheme: DevScheme): boolean {
@@ -14,10 +14,21 @@ export function canMake(mistake: string, scheme: DevScheme): boolean {
   return row !== undefined && (scheme === 'signature' || needsNoSignature(row));
 }
 
+/** The answer to a mistake. Keys are fetched again at most once in 30 s: until then a receiver cannot say that one is unknown. */
+export function expectedFor(mistake: string): Expected | undefined {
+  const known = MISTAKES[mistake];
+  if (!known) return undefined;
+  const { status, code } = known;
+  const or = code === 'webhook_signature_key_unknown' ? { or: 503 } : {};
+  return { status, ...(code !== undefined && { code }), ...or };
+}
+
 const mistakes = (): MistakeChoice[] =>
-  Object.entries(MISTAKES).map(([name, mistake]) => ({
+  Object.entries(MISTAKES).map(([name, { sends, status }]) => ({
     name,
-    ...mistake,
+    sends,
+    status,
+    ...expectedFor(name),
     schemes: SCHEMES.filter((scheme) => canMake(name, scheme)),
   }));
 

@@ -3,7 +3,7 @@ import type { Jwk } from '../crypto/engine.ts';
 import type { SenderAuth } from '../config/sender-entry.ts';
 import type { PayloadInput, SignedDelivery } from '../sender/sign.ts';
 import type { SamplePayloads } from '../testing/payloads.ts';
-import type { CallEvent, DeliveryRow, DevScheme, DevSeller, Expected, SendRequest } from './wire.ts';
+import type { CallEvent, DeliveryRow, DevScheme, DevSeller, Expected, SendRequest, Told } from './wire.ts';
 
 /* What the parts of dev are to each other: types alone. */
 
@@ -41,9 +41,9 @@ export interface ScenarioKit extends Required<Pick<SendRequest, 'scheme' | 'edit
   readonly sign: (payload: PayloadInput) => Promise<SignedDelivery>;
   /** Publishes a new key beside the seller's own, and gives the private one. */
   readonly addKey: () => Promise<Jwk>;
-  /** Waits `ms`; rejects when `signal` aborts. */
-  readonly sleep: (ms: number) => Promise<unknown>;
-  /** Says that the scenario waits, and for what; undefined: it goes on. */
+  /** Waits `ms`; rejects when `signal` aborts, or the one that is given. */
+  readonly sleep: (ms: number, signal?: AbortSignal) => Promise<unknown>;
+  /** Says that the scenario waits, and for what; undefined: it goes on. The last note stays. */
   readonly waiting: (note: string | undefined) => void;
 }
 
@@ -66,11 +66,21 @@ export interface CallParts {
   readonly now: () => number;
   /** Told of each call, which becomes an event of the API. */
   readonly heard: (call: CallEvent) => void;
+  /** Signs the webhook of a call and sends it once, where dev sends everything. Nobody waits for its answer. */
+  readonly deliver: (seller: DevSeller, draft: CallDraft) => void;
+}
+
+/** The webhook of a call. */
+export interface CallDraft extends Pick<StepDraft, 'what' | 'expected'> {
+  /** Made of payloads as a seller of the edition writes them. */
+  readonly payload: (payloads: SamplePayloads) => PayloadInput;
 }
 
 /** The tool transport at the agent URLs, and the scenarios that need it. */
 export interface CalledSellers {
   /** Answers a request at the seller's agent URL. Rejects for nothing that the request is. */
   readonly answer: (seller: DevSeller, request: IncomingMessage, response: ServerResponse) => Promise<void>;
+  /** Takes what hooks of the receiver tell. */
+  readonly told: (told: Told) => void;
   readonly scenarios: Readonly<Record<string, Scenario>>;
 }

@@ -1,6 +1,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { resolve } from 'node:path';
 import { UsageError } from '../cli/shell.ts';
+import { DEFAULT_RETRY } from '../testing/seller-post.ts';
 import { answerApi, type ApiParts } from './api.ts';
 import { ApiError } from './api-error.ts';
 import { sendJson } from './body.ts';
@@ -11,6 +12,7 @@ import { createDeliveryLog } from './delivery-log.ts';
 import { createEvents } from './events.ts';
 import { openFolder, writePort } from './folder.ts';
 import { isOfPage, sendPage } from './page-files.ts';
+import { DEFAULT_EDITION, payloadsOf } from './payloads.ts';
 import { createScenarioRuns } from './scenario-runs.ts';
 import { SCENARIOS } from './scenarios.ts';
 import { createGuard } from './security.ts';
@@ -34,6 +36,8 @@ export interface DevOptions extends Destination {
   readonly version: string;
   /** Where the page's files lie. */
   readonly page: URL;
+  /** How long a receiver may take for its answer, ms. 10 000: as sellers do. */
+  readonly timeoutMs?: number;
   /** Unix ms. */
   readonly now: () => number;
   /** Told when the receiver goes, and when it comes. */
@@ -105,7 +109,7 @@ export async function startDev(
   options: DevOptions,
   called?: (parts: CallParts) => CalledSellers,
 ): Promise<Dev> {
-  const { cwd, protocol, now, forward, publicUrl, version } = options;
+  const { cwd, protocol, now, forward, publicUrl, version, timeoutMs = DEFAULT_RETRY.timeoutMs } = options;
   const dir = resolve(cwd, options.dir);
   const folder = await openFolder(dir);
   const late: { answer?: Answer } = {};
@@ -117,15 +121,26 @@ export async function startDev(
   const sellers = createSellers(folder, port, { forward, publicUrl });
   const events = createEvents();
   const log = createDeliveryLog((row) => events.emit('delivery', row));
+  const sending = createSending({ sellers, log, protocol, now, timeoutMs, signal });
   const calls = called?.({
     sellers: sellers.list,
     protocol,
     brandJsonUrl: sellers.brandJsonUrl,
     now,
     heard: (call) => events.emit('call', call),
+    deliver: ({ scheme }, { payload, ...draft }) => {
+      const edition = DEFAULT_EDITION;
+      sending
+        .sendDraft({
+          ...draft,
+          seller: sellers.byScheme[scheme],
+          payload: payload(payloadsOf(edition, now)),
+          row: { edition },
+        })
+        .catch(options.fault);
+    },
   });
   const all = { ...SCENARIOS, ...calls?.scenarios };
-  const sending = createSending({ sellers, log, protocol, now, signal });
   const scenarios = createScenarioRuns({
     scenarios: all,
     sellers,
@@ -161,6 +176,7 @@ export async function startDev(
     }),
     tell: (told) => {
       hookHeard = true;
+      calls?.told(told);
       tell(told);
     },
     state: () => ({

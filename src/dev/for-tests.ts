@@ -1,10 +1,13 @@
 // Test face of `src/dev`: what tests import from it that no public entry exports.
 // Nothing in `src` imports it, and no bundle contains it (CONTRIBUTING.md).
 
+export { calledSellers } from './called-seller.ts';
+export type { CalledSellers, CallDraft, CallParts, ScenarioKit } from './contract.ts';
 export { type Dev, type DevOptions, startDev } from './dev.ts';
 export { createEvents } from './events.ts';
 export { SCENARIOS } from './scenarios.ts';
 export type {
+  CallEvent,
   CaptureList,
   DeliveryFull,
   DeliveryList,
@@ -12,6 +15,7 @@ export type {
   DevError,
   DevEvents,
   DevScheme,
+  DevSeller,
   DevState,
   ScenarioRun,
   SendRequest,

@@ -175,6 +175,8 @@ const TOLD: Readonly<Record<Told['hook'], (members: JsonObject) => Told>> = {
     run: number(members, 'run'),
     durationMs: number(members, 'durationMs'),
     waitedMs: number(members, 'waitedMs'),
+    ...optional(members, 'taskId', text),
+    ...optional(members, 'status', text),
     ...optional(members, 'error', text),
   }),
   alarm: (members) => ({

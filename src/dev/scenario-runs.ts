@@ -96,7 +96,7 @@ export function createScenarioRuns(parts: ScenarioParts): ScenarioRuns {
       },
       sign: (payload: PayloadInput) => sending.make({ seller, payload, what: '' }),
       addKey: seller.addKey,
-      sleep: (ms) => delay(ms, undefined, { signal }),
+      sleep: (ms, own) => delay(ms, undefined, { signal: own ? AbortSignal.any([own, signal]) : signal }),
       waiting: (note) => change(run, note === undefined ? { state: 'running' } : { state: 'waiting', note }),
     };
     try {

@@ -7,11 +7,11 @@ import type { EditionName } from '../shared/editions.ts';
 import { protocolsFor } from '../shared/wire-names.ts';
 import { payloadBytes } from '../sender/signed-delivery.ts';
 import type { PayloadInput, SignedDelivery } from '../sender/sign.ts';
-import { MISTAKES } from '../testing/mistakes.ts';
 import type { Members } from '../testing/payloads.ts';
 import { echoes, makeDelivery, sampleChallenge } from '../testing/seller-delivery.ts';
 import { post } from '../testing/seller-post.ts';
 import { ApiError, badRequest } from './api-error.ts';
+import { expectedFor } from './choices.ts';
 import type { Answer, DeliveryLog, Entry, Posted } from './delivery-log.ts';
 import { expectedBy, explainedSent, linesOf, type Explained } from './explaining.ts';
 import { nextStep } from './next-step.ts';
@@ -20,8 +20,6 @@ import type { SendOrder } from './requests.ts';
 import type { Seller, Sellers } from './sellers.ts';
 import type { DeliveryRow, DevPayload, Expected, ResendRequest } from './wire.ts';
 
-/** As sellers do; ms. */
-const TIMEOUT_MS = 10_000;
 /** Characters of a cause in a row. */
 const MOST_SAYS = 400;
 
@@ -50,6 +48,8 @@ export interface SendingParts {
   readonly protocol: string;
   /** Unix ms. */
   readonly now: () => number;
+  /** For the whole of an answer. */
+  readonly timeoutMs: number;
   /** Aborts when dev ends. */
   readonly signal: AbortSignal;
 }
@@ -123,11 +123,12 @@ export function proofOf(posted: Posted, protocol: string): string | undefined {
 }
 
 /** True if the answer is the expected one; a 2xx to a proof of control has to have its echo. */
-function fits({ status, code }: Expected, answer: Answer, body: Uint8Array): boolean {
+function fits({ status, code, or }: Expected, answer: Answer, body: Uint8Array): boolean {
   if (status === '2xx') {
     const challenge = challengeIn(body);
     return answer.outcome === 'success' && (!challenge || echoes(answer.body, challenge['challenge']));
   }
+  if (or !== undefined && answer.status === or) return true;
   return answer.status === status && (code === undefined || answer.code === code);
 }
 
@@ -138,7 +139,7 @@ export function causeIn({ explanation }: Explained): Pick<DeliveryRow, 'cause'> 
 }
 
 /** Sends for these sellers. */
-export function createSending({ sellers, log, protocol, now, signal }: SendingParts): Sending {
+export function createSending({ sellers, log, protocol, now, timeoutMs, signal }: SendingParts): Sending {
   /** Receivers without the option take both known names. */
   const explainBy = protocol === 'proto' || protocol === 'adcp' ? undefined : protocol;
 
@@ -171,7 +172,7 @@ export function createSending({ sellers, log, protocol, now, signal }: SendingPa
     };
     // Node's client takes what a capture may have: another method, and a field on several lines.
     const sent = posted as SignedDelivery;
-    const result = await post(sent, { to: seller.forward, timeoutMs: TIMEOUT_MS, signal, onCut }).catch(
+    const result = await post(sent, { to: seller.forward, timeoutMs, signal, onCut }).catch(
       (error: unknown) => {
         // A header or a method of a capture that no client sends.
         log.change(id, { row: { state: 'unanswered', asExpected: false } });
@@ -242,12 +243,8 @@ export function createSending({ sellers, log, protocol, now, signal }: SendingPa
     sendDraft,
     send({ payload, scheme, key, edition, mistake }) {
       const seller = sellers.byScheme[scheme];
-      const known = mistake === undefined ? undefined : MISTAKES[mistake];
-      const expected: Expected | undefined = known
-        ? { status: known.status, ...(known.code !== undefined && { code: known.code }) }
-        : payload.kind === 'body'
-          ? undefined
-          : { status: '2xx' };
+      const right: Expected | undefined = payload.kind === 'body' ? undefined : { status: '2xx' };
+      const expected = mistake === undefined ? right : expectedFor(mistake);
       return sendDraft({
         seller,
         what: whatOf(payload),

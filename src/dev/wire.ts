@@ -100,6 +100,8 @@ export interface Expected {
   readonly status: '2xx' | number;
   /** In `WWW-Authenticate` of a 401, or in the body. */
   readonly code?: string;
+  /** Another status that is right too: 503 for a key id of which the receiver cannot say yet that it is unknown. */
+  readonly or?: number;
 }
 
 /** A choice of a mistake, and the schemes that can make it. */
