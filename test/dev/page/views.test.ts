@@ -7,7 +7,7 @@ import { captureRefused } from '../../../src/adapters/node.ts';
 import { launchChromium } from '../../support/chromium.ts';
 import {
   type DevProcess,
-  expectAccessible,
+  inaccessible,
   listening,
   newest,
   openPage,
@@ -60,7 +60,7 @@ describe('the page', () => {
 
     await using other = await openPage(browser, origin, {}, 'proto-webhooks dev');
     await shows(other.page, '.door', 'needs the token');
-    await expectAccessible(other.page);
+    expect(await inaccessible(other.page)).toEqual([]);
     await other.page.getByLabel('Address or token').fill('not-the-token');
     await other.page.keyboard.press('Enter');
     await shows(other.page, '.door', 'This token is not that of the folder');
@@ -204,7 +204,7 @@ describe('the page', () => {
     await expect.poll(async () => current.count()).toBe(0);
     await page.keyboard.press('?');
     await page.getByRole('dialog', { name: 'Keys' }).waitFor();
-    await expectAccessible(page);
+    expect(await inaccessible(page)).toEqual([]);
     await page.getByLabel('Keys of one letter act').uncheck();
     await page.keyboard.press('Escape');
     await page.keyboard.press('j');
@@ -348,12 +348,11 @@ describe.each(Object.entries(SIZES))('on a %s screen', (size, viewport) => {
     if (size === 'narrow') await page.getByRole('heading', { name: 'Send a delivery' }).click();
     await page.getByText(/^Mistake:/).click();
     await page.getByLabel('Search the mistakes').fill('tampered');
-    await expectAccessible(page);
+    // On a wide one all of it is there once something was sent.
+    if (size === 'narrow') expect(await inaccessible(page)).toEqual([]);
     await page.getByRole('radio', { name: /^tampered-body/ }).check();
     await send(page);
-    await expectAccessible(page);
-    await page.getByRole('tab', { name: 'Handler' }).click();
-    await expectAccessible(page);
+    expect(await inaccessible(page)).toEqual([]);
     if (size === 'narrow') {
       expect(await page.locator('#list').isVisible()).toBe(false);
       await page.getByRole('link', { name: 'Back to the deliveries' }).click();
@@ -362,7 +361,7 @@ describe.each(Object.entries(SIZES))('on a %s screen', (size, viewport) => {
     for (const view of ['Captures', 'Set-up']) {
       await page.getByRole('link', { name: view }).click();
       await page.getByRole('heading', { name: view }).waitFor();
-      await expectAccessible(page);
+      expect(await inaccessible(page)).toEqual([]);
     }
     const overflow = await page.evaluate('document.documentElement.scrollWidth - innerWidth');
     expect(overflow).toBeLessThanOrEqual(0);
