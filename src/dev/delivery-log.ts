@@ -114,7 +114,7 @@ export function createDeliveryLog(changed: (row: DeliveryRow) => void): Delivery
     get: (id) => entries.get(id),
     findLast: (fits) => [...entries.values()].findLast(fits),
     page(before = Number.POSITIVE_INFINITY) {
-      const found = [...entries.values()].filter(({ row }) => row.id < before).reverse();
+      const found = [...entries.values()].filter(({ row }) => row.id < before).toReversed();
       const rows = found.slice(0, PAGE).map(({ row }) => row);
       const next = found.length > PAGE ? rows.at(-1)?.id : undefined;
       return { rows, ...(next !== undefined && { before: next }) };

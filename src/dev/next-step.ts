@@ -10,6 +10,10 @@ const MOST = 1_200;
 const pathOf = (url: string): string => /^[^:]+:\/\/[^/?#]*([^?#]*)/.exec(url)?.[1] || '/';
 
 type Word = (entry: Entry, seller: Seller) => string;
+/** Undefined: it says nothing of this answer. */
+type Rule = (entry: Entry, seller: Seller) => string | undefined;
+
+const isSuccess = (status = 0): boolean => status >= 200 && status < 300;
 
 /** For codes of a receiver that refuses what `explain` passes: its configuration differs from what dev sends. */
 const BY_CODE: Readonly<Record<string, Word>> = {
@@ -80,29 +84,54 @@ const isHtml = ({ answer }: Entry): boolean =>
   /^text\/html/i.test(answer?.headers['content-type'] ?? '') ||
   /^\s*<(?:!doctype|html)/i.test(answer?.body ?? '');
 
-function answeredWrongly(entry: Entry, seller: Seller): string {
-  const { row, explanation, tellings } = entry;
-  const { status = 0, code = '' } = row;
-  if (row.expected?.status !== '2xx' && status >= 200 && status < 300)
-    return `The receiver accepted what it has to refuse (${row.expected?.status} ${row.expected?.code ?? ''}). See that it verifies every delivery, and before any handler runs.`.replace(
-      ' )',
-      ')',
-    );
-  if (row.expected?.status === '2xx' && status >= 200 && status < 300) return NO_ECHO;
+const acceptedWrongly: Rule = ({ row: { expected, status } }) => {
+  if (expected === undefined || !isSuccess(status)) return undefined;
+  if (expected.status === '2xx') return NO_ECHO;
+  const right = expected.code === undefined ? expected.status : `${expected.status} ${expected.code}`;
+  return `The receiver accepted what it has to refuse (${right}). See that it verifies every delivery, and before any handler runs.`;
+};
+
+const byCode: Rule = (entry, seller) => {
+  const { code = '' } = entry.row;
+  const word = Object.hasOwn(BY_CODE, code) ? BY_CODE[code] : undefined;
+  // What `explain` finds is nearer to the cause.
+  const isFound = entry.explanation?.ok === false && entry.explanation.findings.length > 0;
+  return isFound ? undefined : word?.(entry, seller);
+};
+
+const unavailable: Rule = ({ row, tellings }) =>
+  row.status === 503 ? (reasonOf(tellings) ?? NO_REASON) : undefined;
+
+const redirected: Rule = ({ row: { status = 0 }, answer }) =>
+  status >= 300 && status < 400
+    ? `It redirects to ${answer?.headers['location'] ?? 'nowhere'}, and sellers do not follow. Give --forward the final URL.`
+    : undefined;
+
+const html: Rule = (entry, { forward }) =>
+  isHtml(entry)
+    ? `A page of HTML came from POST ${pathOf(forward)}: another route answers there. Mount the receiver at that path, or start dev with another --forward.`
+    : undefined;
+
+const explained: Rule = ({ row: { status }, explanation }) => {
   const [finding] = explanation?.findings ?? [];
-  const byCode = Object.hasOwn(BY_CODE, code) ? BY_CODE[code] : undefined;
-  if (byCode && (explanation?.ok === true || !finding)) return byCode(entry, seller);
-  if (status === 503) return reasonOf(tellings) ?? NO_REASON;
-  if (status >= 300 && status < 400)
-    return `It redirects to ${entry.answer?.headers['location'] ?? 'nowhere'}, and sellers do not follow. Give --forward the final URL.`;
-  if (isHtml(entry))
-    return `A page of HTML came from POST ${pathOf(seller.forward)}: another route answers there. Mount the receiver at that path, or start dev with another --forward.`;
-  if (finding && (status === 400 || status === 401)) return fixOf(finding);
-  const byStatus = BY_STATUS[status];
-  if (byStatus) return byStatus(entry, seller);
-  return (
-    reasonOf(tellings) ?? `The receiver answered ${status}${code === '' ? '' : ` ${code}`}. Its log says why.`
-  );
+  return finding && (status === 400 || status === 401) ? fixOf(finding) : undefined;
+};
+
+const byStatus: Rule = (entry, seller) => BY_STATUS[entry.row.status ?? 0]?.(entry, seller);
+
+const otherwise: Word = ({ row: { status, code }, tellings }) =>
+  reasonOf(tellings) ??
+  `The receiver answered ${status}${code === undefined ? '' : ` ${code}`}. Its log says why.`;
+
+/** The first that has something to say. */
+const RULES: readonly Rule[] = [acceptedWrongly, byCode, unavailable, redirected, html, explained, byStatus];
+
+function answeredWrongly(entry: Entry, seller: Seller): string {
+  for (const rule of RULES) {
+    const text = rule(entry, seller);
+    if (text !== undefined) return text;
+  }
+  return otherwise(entry, seller);
 }
 
 /** The next step in words; undefined where the answer is the expected one, or not there yet. */

@@ -72,6 +72,6 @@ export function payloadsOf(edition: EditionName, now: () => number): SamplePaylo
       return agent === 'bare' ? body : (wrapped(body) as typeof body);
     },
     report: (...given) => named(samples.report(...given)),
-    family: samples.family,
+    family: (...given) => samples.family(...given),
   };
 }

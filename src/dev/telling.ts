@@ -60,24 +60,30 @@ function aboutOf(told: Told, { log, now, sellers }: TellingParts): Entry | undef
   );
 }
 
+/** Keeps it with its delivery, whose next step may follow from it. */
+function keep(told: Told, about: Entry, { log, sellers }: TellingParts): void {
+  const { id, scheme = 'signature' } = about.row;
+  const word = wordOf(told, about);
+  const entry = log.change(id, { told, ...(word !== undefined && { row: { told: word } }) });
+  const next = entry && nextStep(entry, sellers.byScheme[scheme]);
+  if (next !== undefined && next !== entry?.row.next) log.change(id, { row: { next } });
+}
+
+/** Without the event, which the delivery has: the ring keeps many. */
+function briefly(told: Told): Told {
+  if (told.hook !== 'outcome') return told;
+  const { event: _event, ...rest } = told;
+  return rest;
+}
+
 /** Takes what hooks tell (dev.md §3.2). Of others' sellers nothing is kept. */
 export function createTelling(parts: TellingParts): (told: Told) => void {
-  const { sellers, log, heard } = parts;
+  const isOurs = ({ sender }: Told): boolean =>
+    sender === undefined || parts.sellers.list.some(({ agentUrl }) => agentUrl === sender);
   return (told) => {
-    const isOthers =
-      told.sender !== undefined && !sellers.list.some(({ agentUrl }) => agentUrl === told.sender);
-    if (isOthers) return;
-    const about = aboutOf(told, parts);
-    if (!about && told.hook !== 'alarm') return;
-    if (about) {
-      const { id, scheme = 'signature' } = about.row;
-      const word = wordOf(told, about);
-      const entry = log.change(id, { told, ...(word !== undefined && { row: { told: word } }) });
-      const next = entry && nextStep(entry, sellers.byScheme[scheme]);
-      if (next !== undefined && next !== entry?.row.next) log.change(id, { row: { next } });
-    }
-    // Without the event, which the delivery has: the ring keeps many.
-    const { event: _event, ...rest } = told as Told & { readonly event?: unknown };
-    heard({ told: rest as Told, ...(about && { delivery: about.row.id }) });
+    const about = isOurs(told) ? aboutOf(told, parts) : undefined;
+    if (about) keep(told, about, parts);
+    if (about || (isOurs(told) && told.hook === 'alarm'))
+      parts.heard({ told: briefly(told), ...(about && { delivery: about.row.id }) });
   };
 }
