@@ -50,6 +50,7 @@ export const ROWS_ONLY: readonly (readonly [RegExp, string])[] = [
     /^examples\/(media-buy|queues|servers)\.test\.ts$/,
     'examples/blocks and examples/readme; bullmq and pg-boss in queues; calls and polls in poll',
   ],
+  [/^examples\/dev\.test\.ts$/, 'dev/called-seller and testing/dev-hooks, in this process'],
   [/^examples\/serve\.test\.ts$/, 'serve/sink/http-sink, whose second opinion is a library'],
   [/^serve\/stores\.test\.ts$/, 'serve/serve on SQLite, and each store by its contract'],
   [
