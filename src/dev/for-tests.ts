@@ -3,6 +3,7 @@
 
 export { calledSellers } from './called-seller.ts';
 export type { CalledSellers, ScenarioKit } from './contract.ts';
+export { createDeliveryLog } from './delivery-log.ts';
 export { type Dev, type DevOptions, startDev } from './dev.ts';
 export { createEvents } from './events.ts';
 export { SCENARIOS } from './scenarios.ts';

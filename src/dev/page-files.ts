@@ -17,11 +17,18 @@ const FILES: Readonly<Record<string, readonly [file: string, type: string]>> = {
   '/page.css': ['page.css', 'text/css; charset=utf-8'],
 };
 
+/** Browsers ask for it by themselves: the page has none. */
+const ICON = '/favicon.ico';
+
 /** True if the path is one of the page's. */
-export const isOfPage = (path: string): boolean => Object.hasOwn(FILES, path);
+export const isOfPage = (path: string): boolean => path === ICON || Object.hasOwn(FILES, path);
 
 /** Answers with a file of the page. @param folder where the package has them. */
 export async function sendPage(path: string, folder: URL, response: ServerResponse): Promise<void> {
+  if (path === ICON) {
+    response.writeHead(204, HEADERS).end();
+    return;
+  }
   const [file, type] = FILES[path] ?? ['', ''];
   const bytes = await readFile(new URL(file, folder)).catch(() => undefined);
   if (!bytes) {

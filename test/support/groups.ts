@@ -28,7 +28,7 @@ const RULES: readonly (readonly [RegExp, Group])[] = [
   [/^reconcile\/lost-store\.test\.ts$/, 'stores'],
   [/^receiver\/(late-query|stuck-transaction)\.test\.ts$/, 'stores'],
   [/^(adapters|bench|consumers|dev\/page|examples|runtimes)\//, 'integration'],
-  [/^cli\/((process|refused|registry|owed|state|serve)\.test\.ts$|probe\/)/, 'integration'],
+  [/^cli\/((process|refused|registry|owed|state|serve|dev)\.test\.ts$|probe\/)/, 'integration'],
   [/^repository\/(exports|packed|samples|sizes)\.test\.ts$/, 'integration'],
   [/^vectors\/docs\.test\.ts$/, 'integration'],
 ];

@@ -23,7 +23,7 @@ export function App({ api, onRefused }: { api: Api; onRefused: () => void }): JS
   const help = useRef<HTMLDialogElement>(null);
   const actions = useActions(api, dispatch);
   const [chosen, choose] = useChosen();
-  useKeys({ rows: model?.rows ?? [], route, help, actions });
+  useKeys({ rows: model?.rows ?? [], help, actions });
   const notices = <Notices {...{ model, isConnected, problem, dispatch }} />;
   if (!model) return <main class="door">{notices}</main>;
   const { dev, rows, before, calls } = model;

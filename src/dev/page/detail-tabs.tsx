@@ -1,7 +1,7 @@
 import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
 import type { DeliveryFull, DevState, HeaderLine, ShownBytes, ShownStep, Told } from '../wire.ts';
-import { Block, bytesText, Choice, CopyButton, Paste, Text } from './parts.tsx';
+import { Block, bytesText, Choice, CopyButton, msText, Paste, Text } from './parts.tsx';
 import { HOOK_LINES } from './setup.tsx';
 
 function Headers({ lines, label }: { lines: readonly HeaderLine[]; label: string }): JSX.Element {
@@ -118,7 +118,7 @@ export function Answer({ full: { answer, ms } }: { full: DeliveryFull }): JSX.El
     <>
       <p class="target">
         <strong>{answer.status ?? 'No status'}</strong> {OUTCOMES[answer.outcome]}
-        {ms !== undefined && `, after ${ms} ms`}
+        {ms !== undefined && `, after ${msText(ms)}`}
       </p>
       <Headers lines={answer.headers} label="Header lines" />
       <Body body={answer.body} label="Body of the answer" />
@@ -187,7 +187,7 @@ function tellingWords(told: Told): string {
     case 'refused':
       return `refused, ${told.status}, ${told.code}: ${told.detail}`;
     case 'handled':
-      return `run ${told.run} ended: ${told.state}, after ${told.durationMs} ms`;
+      return `run ${told.run} ended: ${told.state}, after ${msText(told.durationMs)}`;
     case 'alarm':
       return `${told.code}: ${told.message}`;
   }

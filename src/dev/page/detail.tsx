@@ -4,7 +4,7 @@ import type { DeliveryFull, DeliveryRow, DevState } from '../wire.ts';
 import type { Api } from './api.ts';
 import { Answer, Base, Explained, Handler, Request } from './detail-tabs.tsx';
 import { answerWords, verdictOf } from './model.ts';
-import { bytesText, StatusBadge, Text, Time } from './parts.tsx';
+import { bytesText, msText, StatusBadge, Text, Time } from './parts.tsx';
 import { NextStep } from './next-step.tsx';
 import { Tabs } from './tabs.tsx';
 import { hrefOf } from './route.ts';
@@ -38,7 +38,7 @@ function Verdict({ full }: { full: DeliveryFull }): JSX.Element {
   const verdict = verdictOf(full);
   const { expected, ms } = full;
   const wanted = expected && [expected.status, expected.code].filter((word) => word !== undefined).join(' ');
-  const answered = `${answerWords(full)}${ms === undefined ? '' : ` after ${ms} ms`}`;
+  const answered = `${answerWords(full)}${ms === undefined ? '' : ` after ${msText(ms)}`}`;
   return (
     <p class={`answer ${verdict}`}>
       <Text value={answered} />

@@ -1,13 +1,12 @@
 import type { JSX, RefObject } from 'preact';
 import { useEffect } from 'preact/hooks';
 import type { DeliveryRow } from '../wire.ts';
-import { type Route, show } from './route.ts';
+import { currentRoute, show } from './route.ts';
 import type { Actions } from './use-actions.ts';
 
 /** What the keys act on. */
 interface KeyContext {
   readonly rows: readonly DeliveryRow[];
-  readonly route: Route;
   readonly help: RefObject<HTMLDialogElement | null>;
   readonly actions: Actions;
 }
@@ -67,27 +66,28 @@ const rowPlace = (id: number): HTMLElement | null =>
 const isTyping = (target: EventTarget | null): boolean =>
   target instanceof HTMLElement && target.matches('input:not([type="radio"]), select, textarea');
 
-const shownId = ({ route }: KeyContext): number | undefined =>
-  route.view === 'deliveries' ? route.id : undefined;
+function shownId(): number | undefined {
+  const route = currentRoute();
+  return route.view === 'deliveries' ? route.id : undefined;
+}
 
-function move(context: KeyContext, by: 1 | -1): void {
-  const { rows } = context;
-  const at = rows.findIndex(({ id }) => id === shownId(context));
+function move({ rows }: KeyContext, by: 1 | -1): void {
+  const at = rows.findIndex(({ id }) => id === shownId());
   const next = rows[at < 0 ? 0 : Math.min(Math.max(at + by, 0), rows.length - 1)];
   if (!next) return;
   show({ view: 'deliveries', id: next.id });
   rowPlace(next.id)?.focus();
 }
 
-function close(context: KeyContext): void {
-  const id = shownId(context);
+function close(): void {
+  const id = shownId();
   show({ view: 'deliveries' });
   // On narrow screens the list is there again only once the view is gone.
   requestAnimationFrame(() => (id === undefined ? undefined : rowPlace(id)?.focus()));
 }
 
 function resend(context: KeyContext, how: 'same' | 'anew'): void {
-  const id = shownId(context);
+  const id = shownId();
   if (id !== undefined) void context.actions.resend(id, how);
 }
 

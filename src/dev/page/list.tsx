@@ -12,10 +12,20 @@ const VERDICT_WORDS = {
   none: 'not sent by dev',
 } as const;
 
+/** What a hook told of the handler's run; other words say what became of the delivery before it. */
+const OF_HANDLER = new Set(['applied', 'failed', 'dead']);
+
 function Marks({ row }: { row: DeliveryRow }): JSX.Element {
   const { scheme, edition, mistake, resent, scenario, told } = row;
   const again = resent && `${resent.how === 'same' ? 'again' : 'anew'}: ${resent.of}`;
-  const marks = [scheme, edition, mistake, again, scenario?.name, told && `handler: ${told}`];
+  const marks = [
+    scheme,
+    edition,
+    mistake,
+    again,
+    scenario?.name,
+    told && (OF_HANDLER.has(told) ? `handler: ${told}` : told),
+  ];
   return (
     <span class="marks">
       {marks.map(

@@ -109,6 +109,9 @@ export function bytesText(bytes: number): string {
     : `${(bytes / 1_000_000).toFixed(1)} ${UNITS[2]}`;
 }
 
+/** Milliseconds to a tenth. */
+export const msText = (ms: number): string => `${Math.round(ms * 10) / 10} ms`;
+
 /** True if the screen is wide enough for more than one column, as it is when this is first asked. */
 export function useIsWide(): boolean {
   const [isWide] = useState(() => matchMedia('(min-width: 45rem)').matches);

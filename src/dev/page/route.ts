@@ -6,8 +6,9 @@ export type Route =
   | { readonly view: 'captures' }
   | { readonly view: 'setup' };
 
-function routeOf(hash: string): Route {
-  const [, view, id] = hash.slice(1).split('/');
+/** The view that the address names now; what was rendered last may be a step behind it. */
+export function currentRoute(): Route {
+  const [, view, id] = location.hash.slice(1).split('/');
   if (view === 'captures' || view === 'setup') return { view };
   return /^\d{1,15}$/.test(id ?? '') ? { view: 'deliveries', id: Number(id) } : { view: 'deliveries' };
 }
@@ -16,9 +17,9 @@ export const hrefOf = (route: Route): string =>
   route.view !== 'deliveries' || route.id === undefined ? `#/${route.view}` : `#/deliveries/${route.id}`;
 
 export function useRoute(): Route {
-  const [route, setRoute] = useState(() => routeOf(location.hash));
+  const [route, setRoute] = useState(currentRoute);
   useEffect(() => {
-    const changed = (): void => setRoute(routeOf(location.hash));
+    const changed = (): void => setRoute(currentRoute());
     addEventListener('hashchange', changed);
     return () => removeEventListener('hashchange', changed);
   }, []);

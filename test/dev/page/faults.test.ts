@@ -9,21 +9,20 @@ import type { Receiver } from '../../../src/index.ts';
 import { postgresStore } from '../../../src/stores/postgres.ts';
 import { launchChromium } from '../../support/chromium.ts';
 import { freePort } from '../../support/free-port.ts';
-import { type DevProcess, newest, openPage, receive, send, startDevProcess } from './fixture.ts';
+import { type DevProcess, newest, type Opened, openPage, receive, send, startDevProcess } from './fixture.ts';
 
 let browser: Browser;
 let dev: DevProcess;
+let open: Opened;
 
 beforeAll(async () => {
   [browser, dev] = await Promise.all([launchChromium(), startDevProcess()]);
+  open = await openPage(browser, dev.url);
 });
 afterAll(async () => {
   await browser?.close();
   await dev?.remove();
 });
-
-/** Opens the page, and makes dev send what the receiver of the test is asked to take. */
-const opened = async (): Promise<Awaited<ReturnType<typeof openPage>>> => openPage(browser, dev.url);
 
 /** What the first view after a delivery says: its row in the list. */
 async function rowSays(page: Page, ...texts: readonly (string | RegExp)[]): Promise<void> {
@@ -52,7 +51,6 @@ const reserialised = (receiver: Receiver): RequestListener =>
 
 describe('faults: the first view names the cause, and what to do is one click away', () => {
   it('no receiver', async () => {
-    await using open = await opened();
     await send(open.page);
     await rowSays(open.page, 'none', `Nothing answers at http://127.0.0.1:${dev.forwardPort}`);
     await stepSays(open.page, 'Start the receiver');
@@ -60,7 +58,6 @@ describe('faults: the first view names the cause, and what to do is one click aw
 
   it('a wrong publicUrl', async () => {
     await using _ = await receive(dev, { publicUrl: `http://127.0.0.1:${dev.forwardPort}/webhooks/other` });
-    await using open = await opened();
     await send(open.page);
     await rowSays(open.page, '503', /publicUrl/);
     await stepSays(open.page, `http://127.0.0.1:${dev.forwardPort}/webhooks/seller`, 'Sign anew');
@@ -70,7 +67,6 @@ describe('faults: the first view names the cause, and what to do is one click aw
     await using _ = await receive(dev, {}, (receiver) =>
       express().use(express.json()).all('/webhooks/seller', expressHandler(receiver)),
     );
-    await using open = await opened();
     await send(open.page);
     await rowSays(open.page, '503', /body/);
     await stepSays(open.page, /before/);
@@ -78,7 +74,6 @@ describe('faults: the first view names the cause, and what to do is one click aw
 
   it('a clock that is off', async () => {
     await using _ = await receive(dev, { now: () => Date.now() + 3_600_000 });
-    await using open = await opened();
     await send(open.page);
     await rowSays(open.page, /clock/);
     await stepSays(open.page, /clock/);
@@ -88,7 +83,6 @@ describe('faults: the first view names the cause, and what to do is one click aw
     const { publicJwk } = await generateKey('ed25519');
     const senders = [{ agentUrl: 'https://seller.example/mcp', pins: [publicJwk] }];
     await using _ = await receive(dev, { senders });
-    await using open = await opened();
     await send(open.page);
     await rowSays(open.page, '401', 'webhook_signature_key_unknown', 'does not know this seller');
     await stepSays(open.page, 'Paste into its options', dev.seller('signature').line);
@@ -110,7 +104,6 @@ describe('faults: the first view names the cause, and what to do is one click aw
     );
     const { agentUrl } = dev.seller('signature');
     await using _ = await receive(dev, { senders: [{ agentUrl, pins }] });
-    await using open = await opened();
     await send(open.page);
     await rowSays(open.page, '401', 'webhook_signature_key_purpose_invalid', 'for another purpose');
     await stepSays(open.page, 'Take its pins out', dev.seller('signature').line);
@@ -118,7 +111,6 @@ describe('faults: the first view names the cause, and what to do is one click aw
 
   it('a duplicate', async () => {
     await using _ = await receive(dev);
-    await using open = await opened();
     await send(open.page);
     await rowSays(open.page, '200', 'handler: applied');
     const count = await open.page.locator('#list .row').count();
@@ -134,7 +126,6 @@ describe('faults: the first view names the cause, and what to do is one click aw
 
   it('a status that is stale', async () => {
     await using _ = await receive(dev);
-    await using open = await opened();
     await open.page.getByRole('button', { name: 'out-of-order' }).click();
     await open.page.locator('.run.passed').waitFor();
     await rowSays(open.page, '200', 'Stale: its task is further by now, and the handler does not run.');
@@ -145,7 +136,6 @@ describe('faults: the first view names the cause, and what to do is one click aw
     await using _ = await receive(dev, {
       handlers: { other: async () => Promise.reject(new Error('no table of that name')) },
     });
-    await using open = await opened();
     await send(open.page);
     await rowSays(open.page, '503', 'the handler failed', 'no table of that name');
     await stepSays(open.page, 'no table of that name', 'Sign anew');
@@ -158,7 +148,6 @@ describe('faults: the first view names the cause, and what to do is one click aw
   it('a store that is away', async () => {
     const pool = new Pool({ host: '127.0.0.1', port: await freePort(), connectionTimeoutMillis: 1_000 });
     await using _ = await receive(dev, { store: postgresStore({ pool }) });
-    await using open = await opened();
     await send(open.page);
     await rowSays(open.page, '503', /store/);
     await stepSays(open.page, /store/, 'Sign anew');
@@ -167,7 +156,6 @@ describe('faults: the first view names the cause, and what to do is one click aw
 
   it('HMAC of a body that was serialised again', async () => {
     await using _ = await receive(dev, { scheme: 'hmac' }, reserialised);
-    await using open = await opened();
     await open.page.getByRole('radio', { name: 'HMAC' }).check();
     await send(open.page);
     await rowSays(open.page, '401', 'webhook_signature_invalid', /body/);

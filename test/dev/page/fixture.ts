@@ -6,8 +6,7 @@ import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
-import { expect } from 'vitest';
-import type { DevSeller, DevScheme } from '../../../src/dev/wire.ts';
+import type { DevSeller, DevScheme } from '../../../src/dev/for-tests.ts';
 import { createReceiver, type Receiver, type ReceiverOptions } from '../../../src/index.ts';
 import { webhookHandler } from '../../../src/adapters/node.ts';
 import { memoryStore } from '../../../src/stores/memory.ts';
@@ -45,10 +44,12 @@ async function startedOf({ stdout }: ChildProcess): Promise<Started> {
   throw new Error(`dev ended before it listened: ${text}`);
 }
 
-export async function startDevProcess(path = '/webhooks/seller'): Promise<DevProcess> {
+/** @param ports of dev and of the receiver; free ones if there are none. */
+export async function startDevProcess(ports?: readonly [dev: number, receiver: number]): Promise<DevProcess> {
   const folder = mkdtempSync(join(tmpdir(), 'proto-webhooks-dev-page-'));
-  const [port, forwardPort] = [await freePort(), await freePort()];
-  const args = ['dev', '--json', '--port', `${port}`, '--forward', `http://127.0.0.1:${forwardPort}${path}`];
+  const [port, forwardPort] = ports ?? [await freePort(), await freePort()];
+  const forward = `http://127.0.0.1:${forwardPort}/webhooks/seller`;
+  const args = ['dev', '--json', '--port', `${port}`, '--forward', forward];
   let child: ChildProcess;
   let started: Started;
   const start = async (): Promise<void> => {
@@ -151,6 +152,7 @@ export async function openPage(
   browser: Browser,
   url: string,
   options: BrowserContextOptions = {},
+  heading = 'Deliveries',
 ): Promise<Opened> {
   const context = await browser.newContext({
     viewport: SIZES.wide,
@@ -173,7 +175,7 @@ export async function openPage(
     if (new URL(request.url()).host !== new URL(url).host) complaints.push(`asks ${request.url()}`);
   });
   await page.goto(url);
-  await page.getByRole('heading', { name: 'Deliveries' }).waitFor();
+  await page.getByRole('heading', { name: heading }).waitFor();
   return { page, complaints, [Symbol.asyncDispose]: async () => context.close() };
 }
 
@@ -184,12 +186,10 @@ interface AxeResult {
   }[];
 }
 
-/** Looks for what a person with an impairment could not use, by axe-core. */
-export async function expectAccessible(page: Page): Promise<void> {
-  const { violations } = (await page.evaluate('axe.run()')) as AxeResult;
-  expect(violations.map(({ id, nodes }) => `${id}: ${nodes[0]?.html} ${nodes[0]?.failureSummary}`)).toEqual(
-    [],
-  );
+/** What a person with an impairment could not use, by axe-core. */
+export async function inaccessible(page: Page): Promise<readonly string[]> {
+  const { violations } = (await page.evaluate("axe.run({ resultTypes: ['violations'] })")) as AxeResult;
+  return violations.map(({ id, nodes }) => `${id}: ${nodes[0]?.html} ${nodes[0]?.failureSummary}`);
 }
 
 /** The newest row of the list, once it is answered. */
@@ -199,6 +199,6 @@ export const newest = (page: Page): ReturnType<Page['locator']> => page.locator(
 export async function send(page: Page): Promise<void> {
   const before = await page.locator('#list .row').count();
   await page.getByRole('button', { name: 'Send', exact: true }).click();
-  await page.locator('#list .row').nth(before).waitFor();
+  await page.locator('#list .row').nth(before).waitFor({ state: 'attached' });
   await page.locator('.detail').waitFor();
 }
