@@ -2,7 +2,8 @@
 // Nothing in `src` imports it, and no bundle contains it (CONTRIBUTING.md).
 
 export { calledSellers } from './called-seller.ts';
-export type { CalledSellers, CallDraft, CallParts, ScenarioKit } from './contract.ts';
+export type { CalledSellers, ScenarioKit } from './contract.ts';
+export { createDeliveryLog } from './delivery-log.ts';
 export { type Dev, type DevOptions, startDev } from './dev.ts';
 export { createEvents } from './events.ts';
 export { SCENARIOS } from './scenarios.ts';

@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { isJsonObject, type JsonObject } from '../codec/members.ts';
+import { PrintableError } from '../codec/printable-value.ts';
 import { ApiError } from './api-error.ts';
 import { readJsonBody, sendJson } from './body.ts';
 
@@ -11,7 +12,7 @@ const MOST_CALL = 1024 * 1024;
 const VERSIONS: readonly string[] = ['2025-11-25', '2025-06-18', '2025-03-26', '2024-11-05'];
 
 /** Why a call of a tool is refused: the protocol's error, which the buyer reads in the answer. */
-export class ToolError extends Error {
+export class ToolError extends PrintableError {
   override readonly name = 'ToolError';
   /** Of the protocol, e.g. `REFERENCE_NOT_FOUND`. */
   readonly code: string;
@@ -39,20 +40,22 @@ export interface Tool {
 
 export type Tools = Readonly<Record<string, Tool>>;
 
+/** Of JSON-RPC 2.0. */
+const RPC_CODES = {
+  invalid_request: -32_600,
+  method_not_found: -32_601,
+  invalid_params: -32_602,
+} as const;
+
 /** A message that is no request, or asks for what there is not. */
-class RpcError extends Error {
+class RpcError extends PrintableError {
   override readonly name = 'RpcError';
-  /** Of JSON-RPC. */
-  readonly code: number;
-  constructor(code: number, message: string) {
+  readonly code: keyof typeof RPC_CODES;
+  constructor(code: keyof typeof RPC_CODES, message: string) {
     super(message);
     this.code = code;
   }
 }
-
-const INVALID_REQUEST = -32_600;
-const METHOD_NOT_FOUND = -32_601;
-const INVALID_PARAMS = -32_602;
 
 function listed(tools: Tools): JsonObject {
   return {
@@ -84,9 +87,9 @@ function called(
 ): JsonObject {
   const tool = typeof name === 'string' && Object.hasOwn(tools, name) ? tools[name] : undefined;
   if (!tool) {
-    throw new RpcError(INVALID_PARAMS, `Unknown tool. Expected one of ${Object.keys(tools).join(', ')}.`);
+    throw new RpcError('invalid_params', `Unknown tool. Expected one of ${Object.keys(tools).join(', ')}.`);
   }
-  if (!isJsonObject(args)) throw new RpcError(INVALID_PARAMS, 'arguments: expected an object.');
+  if (!isJsonObject(args)) throw new RpcError('invalid_params', 'arguments: expected an object.');
   try {
     const done = tool.call(args);
     if (done.after) after(done.after);
@@ -101,7 +104,7 @@ function called(
 
 function resultOf(message: JsonObject, serving: Serving): JsonObject {
   const { method, params = {} } = message;
-  if (!isJsonObject(params)) throw new RpcError(INVALID_PARAMS, 'params: expected an object.');
+  if (!isJsonObject(params)) throw new RpcError('invalid_params', 'params: expected an object.');
   switch (method) {
     case 'initialize':
       return {
@@ -152,11 +155,12 @@ export async function answerTools(
   const after = (act: () => void): void => void response.once('close', act);
   const head = { jsonrpc: '2.0', id: isId(id) ? id : null };
   try {
-    if (!isRequest || !isId(id)) throw new RpcError(INVALID_REQUEST, 'Not a request of JSON-RPC 2.0.');
+    if (!isRequest || !isId(id)) throw new RpcError('invalid_request', 'Not a request of JSON-RPC 2.0.');
     sendJson(response, 200, { ...head, result: resultOf(message, { ...of, after }) });
   } catch (error) {
     if (!(error instanceof RpcError)) throw error;
-    const { code, message: why } = error;
-    sendJson(response, code === INVALID_REQUEST ? 400 : 200, { ...head, error: { code, message: why } });
+    const { code: of, message: why } = error;
+    const code = RPC_CODES[of];
+    sendJson(response, of === 'invalid_request' ? 400 : 200, { ...head, error: { code, message: why } });
   }
 }

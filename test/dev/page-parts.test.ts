@@ -7,7 +7,7 @@ import {
   wasReceivedWell,
   withEvent,
 } from '../../src/dev/page/for-tests.ts';
-import type { DeliveryRow, DevState, ScenarioRun } from '../../src/dev/wire.ts';
+import type { DeliveryRow, DevState, ScenarioRun } from '../../src/dev/for-tests.ts';
 import { HOSTILE } from '../support/hostile-text.ts';
 
 /** What would turn the direction, hide, or steer whoever prints it: written out, for the code has it by properties. */

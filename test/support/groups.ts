@@ -28,7 +28,7 @@ const RULES: readonly (readonly [RegExp, Group])[] = [
   [/^reconcile\/lost-store\.test\.ts$/, 'stores'],
   [/^receiver\/(late-query|stuck-transaction)\.test\.ts$/, 'stores'],
   [/^(adapters|bench|consumers|dev\/page|examples|runtimes)\//, 'integration'],
-  [/^cli\/((process|refused|registry|owed|state|serve)\.test\.ts$|probe\/)/, 'integration'],
+  [/^cli\/((process|refused|registry|owed|state|serve|dev)\.test\.ts$|probe\/)/, 'integration'],
   [/^repository\/(exports|packed|samples|sizes)\.test\.ts$/, 'integration'],
   [/^vectors\/docs\.test\.ts$/, 'integration'],
 ];
@@ -50,6 +50,7 @@ export const ROWS_ONLY: readonly (readonly [RegExp, string])[] = [
     /^examples\/(media-buy|queues|servers)\.test\.ts$/,
     'examples/blocks and examples/readme; bullmq and pg-boss in queues; calls and polls in poll',
   ],
+  [/^examples\/dev\.test\.ts$/, 'dev/called-seller and testing/dev-hooks, in this process'],
   [/^examples\/serve\.test\.ts$/, 'serve/sink/http-sink, whose second opinion is a library'],
   [/^serve\/stores\.test\.ts$/, 'serve/serve on SQLite, and each store by its contract'],
   [

@@ -6,7 +6,7 @@ import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
-import type { DevSeller, DevScheme } from '../../../src/dev/wire.ts';
+import type { DevSeller, DevScheme } from '../../../src/dev/for-tests.ts';
 import { createReceiver, type Receiver, type ReceiverOptions } from '../../../src/index.ts';
 import { webhookHandler } from '../../../src/adapters/node.ts';
 import { memoryStore } from '../../../src/stores/memory.ts';
