@@ -120,7 +120,7 @@ function resultOf(message: JsonObject, serving: Serving): JsonObject {
       return called(serving, params);
     default:
       throw new RpcError(
-        METHOD_NOT_FOUND,
+        'method_not_found',
         'Unknown method. Expected initialize, ping, tools/list or tools/call.',
       );
   }

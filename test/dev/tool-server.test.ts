@@ -3,6 +3,9 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
+import { Client } from '@modelcontextprotocol/sdk/client/index.js';
+import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
+import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { calledSellers, type Dev, startDev } from '../../src/dev/for-tests.ts';
 import { mcpCaller } from '../../src/registrations/mcp.ts';
@@ -170,6 +173,21 @@ describe('a session', () => {
   });
 });
 
+describe('a client of another maker', () => {
+  it('opens a session, calls a tool and ends', async () => {
+    const client = new Client({ name: 'a buyer', version: '1' });
+    // The SDK's own types do not agree under exactOptionalPropertyTypes.
+    const transport = new StreamableHTTPClientTransport(new URL(agentUrl())) as unknown as Transport;
+    await client.connect(transport);
+    const { structuredContent } = await client.callTool({ name: 'create_media_buy', arguments: {} });
+    expect(structuredContent).toMatchObject({ status: 'submitted' });
+    const { tools } = await client.listTools();
+    expect(tools.map(({ name }) => name)).toContain('create_media_buy');
+    await expect(client.callTool({ name: 'no_such_tool' })).rejects.toThrow(/Unknown tool/);
+    await client.close();
+  });
+});
+
 describe('arguments', () => {
   const webhook = { url: 'https://buyer.example/webhooks/a' };
   const wrong: readonly (readonly [string, object, string, string | undefined])[] = [
@@ -177,7 +195,12 @@ describe('arguments', () => {
     ['create_media_buy', { idempotency_key: 'x'.repeat(256) }, 'VALIDATION_ERROR', 'idempotency_key'],
     ['create_media_buy', { packages: {} }, 'VALIDATION_ERROR', 'packages'],
     ['create_media_buy', { packages: [5] }, 'VALIDATION_ERROR', 'packages'],
-    ['create_media_buy', { packages: Array(101).fill({}) }, 'VALIDATION_ERROR', 'packages'],
+    [
+      'create_media_buy',
+      { packages: Array.from({ length: 101 }, () => ({})) },
+      'VALIDATION_ERROR',
+      'packages',
+    ],
     ['create_media_buy', { packages: [{ product_id: {} }] }, 'VALIDATION_ERROR', 'packages[0].product_id'],
     ['create_media_buy', { start_time: 'tomorrow' }, 'VALIDATION_ERROR', 'start_time'],
     ['create_media_buy', { start_time: '+275760-09-13' }, 'VALIDATION_ERROR', 'start_time'],

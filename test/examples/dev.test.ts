@@ -77,4 +77,36 @@ describe('dev beside the program of README, in an empty project on the packed pa
       /ConfigError: senders\[0\]\.agentUrl: .* is a seller of proto-webhooks dev, refused under NODE_ENV=production/,
     );
   });
+
+  it('dev.md: its program shows what the handler got', async () => {
+    const [port, devPort] = [await freePort(), await freePort()];
+    await programs.write('server.mjs', asWritten('docs/dev.md', 'devHooks'));
+    await using dev = programs.start(
+      `exec proto-webhooks dev --json --port ${devPort} --forward http://127.0.0.1:${port}/webhooks/seller`,
+    );
+    await expect.poll(() => dev.printed()).toMatch(/^\}$/m);
+    // In the folder of dev's, as the page says.
+    await using server = programs.start('exec node server.mjs', {
+      PORT: String(port),
+      DEV_PORT: String(devPort),
+    });
+    const { token } = JSON.parse(/^\{[^]*^\}$/m.exec(dev.printed())?.[0] ?? '') as { token: string };
+    const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' };
+    const body = '{"payload":{"kind":"task","transport":"tool","status":"completed"}}';
+    const at = `http://127.0.0.1:${devPort}/api`;
+    await expect
+      .poll(async () => (await fetch(`${at}/state`, { headers })).json())
+      .toMatchObject({
+        receiver: { state: 'up' },
+      });
+    const sent = await fetch(`${at}/send`, { method: 'POST', headers, body });
+    expect(await sent.json(), server.printed()).toMatchObject({ id: 1, status: 200, asExpected: true });
+    await expect
+      .poll(async () => (await fetch(`${at}/deliveries/1`, { headers })).json())
+      .toMatchObject({
+        told: 'applied',
+        tellings: expect.arrayContaining([expect.objectContaining({ hook: 'handled', state: 'applied' })]),
+      });
+    expect(server.printed()).toContain('task completed');
+  });
 });
