@@ -40,17 +40,16 @@ async function sendStatus(page: Page, status: string): Promise<void> {
 }
 
 try {
-  await using open = await openPage(browser, dev.url, { viewport, colorScheme: 'light' });
-  const { page } = open;
-  {
-    // It knows another seller alone.
-    const { publicJwk } = await generateKey('ed25519');
-    await using _ = await receive(dev, {
-      senders: [{ agentUrl: 'https://seller.example/mcp', pins: [publicJwk] }],
-    });
-    await sendStatus(page, 'completed');
-  }
-  await using _ = await receive(dev);
+  const { page } = await openPage(browser, dev.url, { viewport, colorScheme: 'light' });
+  const { publicJwk } = await generateKey('ed25519');
+  // It knows another seller alone.
+  const stranger = await receive(dev, {
+    senders: [{ agentUrl: 'https://seller.example/mcp', pins: [publicJwk] }],
+  });
+  await sendStatus(page, 'completed');
+  await stranger.end();
+
+  const receiver = await receive(dev);
   await sendStatus(page, 'working');
   await sendStatus(page, 'completed');
   await page.getByRole('button', { name: 'Sign anew' }).click();
@@ -64,6 +63,7 @@ try {
   await page.getByRole('tab', { name: 'Checks' }).click();
   await page.locator('.next').waitFor();
   await take(page, 'dev-cause');
+  await receiver.end();
 } finally {
   await browser.close();
   await dev.remove();

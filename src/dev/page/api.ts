@@ -1,15 +1,18 @@
-/** What the API refused, with its code; or `unreachable`, if dev did not answer. */
-export class ApiError extends Error {
-  readonly code: string;
+import type { DevError } from '../wire.ts';
 
-  constructor(code: string, message: string) {
-    super(message);
-    this.name = 'ApiError';
-    this.code = code;
-  }
+/** What the API refused, with its code; or `unreachable`, if dev did not answer. */
+export interface Refused {
+  readonly code: string;
+  readonly message: string;
 }
 
-/** The requests of docs/spec/dev.md §4.2. Each rejects with `ApiError`. */
+const refused = (code: string, message: string): Error & Refused =>
+  Object.assign(new Error(message), { code });
+
+/** The code of what a request of the API has rejected with. */
+export const codeOf = (error: unknown): string => (error as Partial<Refused>).code ?? '';
+
+/** The requests of docs/spec/dev.md §4.2. Each rejects with an error that is `Refused`. */
 export interface Api {
   readonly get: <T>(path: string) => Promise<T>;
   readonly post: <T>(path: string, body: object) => Promise<T>;
@@ -19,12 +22,12 @@ export interface Api {
 
 const UNREACHABLE = 'proto-webhooks dev does not answer. Is it still running in its terminal?';
 
-async function refusal(response: Response): Promise<ApiError> {
+async function refusal(response: Response): Promise<Error & Refused> {
   try {
-    const { error } = (await response.json()) as { readonly error: { code: string; message: string } };
-    return new ApiError(error.code, error.message);
+    const { error } = (await response.json()) as DevError;
+    return refused(error.code, error.message);
   } catch {
-    return new ApiError('unreadable', `The API answered ${response.status}, and not in its own words.`);
+    return refused('unreadable', `The API answered ${response.status}, and not in its own words.`);
   }
 }
 
@@ -39,7 +42,7 @@ export function createApi(token: string): Api {
     try {
       response = await fetch(`/api/${path}`, { ...init, headers, cache: 'no-store' });
     } catch {
-      throw new ApiError('unreachable', UNREACHABLE);
+      throw refused('unreachable', UNREACHABLE);
     }
     if (!response.ok) throw await refusal(response);
     return response;
@@ -49,7 +52,7 @@ export function createApi(token: string): Api {
     try {
       return (await response.json()) as T;
     } catch {
-      throw new ApiError('unreachable', UNREACHABLE);
+      throw refused('unreachable', UNREACHABLE);
     }
   };
   return {

@@ -1,4 +1,4 @@
-import { type Api, ApiError } from './api.ts';
+import { type Api, codeOf } from './api.ts';
 import { eventReader, type StreamedEvent } from './event-stream.ts';
 
 /** What comes of the stream of events. */
@@ -7,7 +7,7 @@ export interface Follower {
   /** True once the stream answers, false as soon as it is lost. */
   readonly onConnected: (isConnected: boolean) => void;
   /** The API no longer takes the token: following has ended. */
-  readonly onRefused: (error: ApiError) => void;
+  readonly onRefused: (error: unknown) => void;
 }
 
 /** A comment comes every 10 s (dev.md §4.3): a stream that is silent for longer is lost, whatever the connection says. */
@@ -59,7 +59,7 @@ export async function followEvents(
       await readOnce();
     } catch (error) {
       if (ended.aborted) return;
-      if (error instanceof ApiError && FINAL.has(error.code)) {
+      if (FINAL.has(codeOf(error))) {
         onRefused(error);
         return;
       }

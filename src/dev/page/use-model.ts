@@ -1,6 +1,6 @@
 import { type Dispatch, useEffect, useReducer } from 'preact/hooks';
 import type { DeliveryList, DeliveryRow, DevEvents, DevState } from '../wire.ts';
-import { type Api, ApiError } from './api.ts';
+import { type Api, codeOf } from './api.ts';
 import type { StreamedEvent } from './event-stream.ts';
 import { followEvents } from './follow.ts';
 import { isEventName, type Model, withEvent, withRows } from './model.ts';
@@ -75,7 +75,7 @@ export function useModel(api: Api, onRefused: () => void): readonly [Known, Disp
     };
     const failed = (error: unknown): void => {
       if (ended.signal.aborted) return;
-      if (error instanceof ApiError && error.code === 'unauthorized') onRefused();
+      if (codeOf(error) === 'unauthorized') onRefused();
       else dispatch({ kind: 'problem', message: (error as Error).message });
     };
     const follow = async (): Promise<void> => {

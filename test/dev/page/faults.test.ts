@@ -40,6 +40,7 @@ async function stepSays(page: Page, ...texts: readonly (string | RegExp)[]): Pro
 const reserialised = (receiver: Receiver): RequestListener =>
   express()
     .use(express.json())
+    // oxlint-disable-next-line oxc/no-async-endpoint-handlers -- Express 5 forwards what rejects
     .post('/webhooks/seller', async (request, response) => {
       const bytes = Buffer.from(JSON.stringify(request.body, undefined, 1));
       const { response: answer } = await receiver.verifyAndDispatch(bytes, request.headers, {
