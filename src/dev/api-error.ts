@@ -1,3 +1,4 @@
+import { PrintableError } from '../codec/printable-value.ts';
 import type { DevError, DevErrorCode } from './wire.ts';
 
 const STATUSES: Readonly<Record<DevErrorCode, number>> = {
@@ -20,7 +21,8 @@ const STATUSES: Readonly<Record<DevErrorCode, number>> = {
 };
 
 /** A request of the API that is refused. */
-export class ApiError extends Error {
+export class ApiError extends PrintableError {
+  override readonly name = 'ApiError';
   readonly code: DevErrorCode;
   /** For `Allow` of a 405. */
   readonly allow: string | undefined;

@@ -10,7 +10,7 @@ import { choicesOf } from './choices.ts';
 import type { CalledSellers, CallParts } from './contract.ts';
 import { createDeliveryLog } from './delivery-log.ts';
 import { createEvents } from './events.ts';
-import { openFolder, writePort } from './folder.ts';
+import { openFolder, removePort, writePort } from './folder.ts';
 import { isOfPage, sendPage } from './page-files.ts';
 import { DEFAULT_EDITION, payloadsOf } from './payloads.ts';
 import { createScenarioRuns } from './scenario-runs.ts';
@@ -202,6 +202,7 @@ export async function startDev(
     const closed = new Promise<void>((done) => void server.close(() => done()));
     server.closeAllConnections();
     await closed;
+    await removePort(dir, port);
   };
 
   late.answer = async (request, response) => {

@@ -1,4 +1,5 @@
 import { readSignatureFields } from '../auth/rfc9421/checks.ts';
+import { TargetUriError } from '../auth/rfc9421/host.ts';
 import { canonicalTargetUri, signatureBase } from '../auth/rfc9421/signature-base.ts';
 import type { Capture } from '../cli/capture/capture.ts';
 import type { ExplainInput, Explanation } from '../cli/explain/explain-case.ts';
@@ -102,8 +103,8 @@ export async function explained(input: ExplainInput, notes: readonly string[] = 
     return { explanation: shown(await explainDelivery(input), notes) };
   } catch (error) {
     // Keys that were pasted and are none, or a URL without a canonical form.
-    if (isOfKind(error, ConfigError) || (error instanceof Error && error.name === 'TargetUriError'))
-      return { explainError: (error as Error).message };
+    if (isOfKind(error, ConfigError) || isOfKind(error, TargetUriError))
+      return { explainError: error.message };
     throw error;
   }
 }

@@ -177,3 +177,13 @@ export async function writePort(path: string, port: number): Promise<void> {
     refuse(file, `it cannot be written (${codeOf(error)})`);
   }
 }
+
+/** Removes it when dev ends, so that no hook gives the token to what listens there later; another dev's stays. Never rejects. */
+export async function removePort(path: string, port: number): Promise<void> {
+  const file = join(path, FILES.port);
+  try {
+    if ((await readFile(file, 'utf8')) === `${port}\n`) await rm(file);
+  } catch {
+    // Gone, or not dev's any more.
+  }
+}

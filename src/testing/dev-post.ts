@@ -11,8 +11,8 @@ interface Place {
 }
 
 const MAX_QUEUED = 256;
-/** Of a connection to this machine. */
-const TIMEOUT_MS = 2_000;
+/** The time for dev to answer, ms. Then what waits is dropped. */
+const TIMEOUT_MS = 10_000;
 
 /** @returns undefined if dev has written nothing there, or nothing that can be used. */
 async function placeIn(dir: string): Promise<Place | undefined> {

@@ -1,4 +1,5 @@
 import {
+  existsSync,
   chmodSync,
   mkdirSync,
   readdirSync,
@@ -103,6 +104,17 @@ describe('the folder', () => {
 });
 
 describe('the port', () => {
+  it('of the dev that started last is in the folder until that one ends', async () => {
+    const cwd = folder();
+    const file = join(cwd, '.proto-webhooks', 'port');
+    const first = await startedDev({ cwd });
+    const second = await startedDev({ cwd });
+    await first.close();
+    expect(readFileSync(file, 'utf8')).toBe(`${second.port}\n`);
+    await second.close();
+    expect(existsSync(file)).toBe(false);
+  });
+
   it('that is taken is a mistake that names it, and what to do', async () => {
     const server = createServer().listen(0, '127.0.0.1');
     await once(server, 'listening');

@@ -78,7 +78,7 @@ describe('dev beside the program of README, in an empty project on the packed pa
     );
   });
 
-  it('dev.md: its program shows what the handler got', async () => {
+  it('the program of its page shows what the handler got', async () => {
     const [port, devPort] = [await freePort(), await freePort()];
     await programs.write('server.mjs', asWritten('docs/dev.md', 'devHooks'));
     await using dev = programs.start(
