@@ -16,9 +16,10 @@ function pathOf(binary: string): string {
 
 /**
  * Starts the distribution's Chromium, without a window.
+ * @param flags of its command line.
  * @throws Error that says what to install.
  */
-export async function launchChromium(): Promise<Browser> {
+export async function launchChromium(...flags: readonly string[]): Promise<Browser> {
   await aptInstall({ name: 'chromium', isInstalled: () => installed() !== undefined });
   const binary = installed();
   if (binary === undefined) {
@@ -29,6 +30,6 @@ export async function launchChromium(): Promise<Browser> {
   return chromium.launch({
     executablePath: pathOf(binary),
     // As root there is no sandbox for it; what it opens is the page of this repository alone.
-    args: process.getuid?.() === 0 ? ['--no-sandbox'] : [],
+    args: [...flags, ...(process.getuid?.() === 0 ? ['--no-sandbox'] : [])],
   });
 }

@@ -79,11 +79,28 @@ function move({ rows }: KeyContext, by: 1 | -1): void {
   rowPlace(next.id)?.focus();
 }
 
+/** Does something once another view is there: what has the focus then has to be on the screen. */
+function afterShown(act: () => void): void {
+  addEventListener('hashchange', () => setTimeout(act), { once: true });
+}
+
 function close(): void {
   const id = shownId();
+  if (id !== undefined) afterShown(() => rowPlace(id)?.focus());
   show({ view: 'deliveries' });
-  // On narrow screens the list is there again only once the view is gone.
-  requestAnimationFrame(() => (id === undefined ? undefined : rowPlace(id)?.focus()));
+}
+
+function goToForm(): void {
+  const panel = document.querySelector<HTMLDetailsElement>('#send');
+  if (!panel) return;
+  const focus = (): void => {
+    panel.open = true;
+    panel.querySelector<HTMLElement>('input:checked')?.focus();
+  };
+  // On a narrow screen a delivery stands in its place.
+  if (panel.offsetParent !== null) return focus();
+  afterShown(focus);
+  show({ view: 'deliveries' });
 }
 
 function resend(context: KeyContext, how: 'same' | 'anew'): void {
@@ -94,11 +111,7 @@ function resend(context: KeyContext, how: 'same' | 'anew'): void {
 const ACTS: Readonly<Record<string, (context: KeyContext) => void>> = {
   j: (context) => move(context, 1),
   k: (context) => move(context, -1),
-  s: () => {
-    const panel = document.querySelector<HTMLDetailsElement>('#send');
-    if (panel) panel.open = true;
-    panel?.querySelector<HTMLElement>('input:checked')?.focus();
-  },
+  s: goToForm,
   r: (context) => resend(context, 'same'),
   a: (context) => resend(context, 'anew'),
   Escape: close,

@@ -5,6 +5,8 @@ import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { captureRefused } from '../../../src/adapters/node.ts';
 import { launchChromium } from '../../support/chromium.ts';
+import { freePort } from '../../support/free-port.ts';
+import { startProxy } from '../../support/tcp-proxy.ts';
 import {
   type DevProcess,
   inaccessible,
@@ -236,6 +238,25 @@ describe('the page', () => {
     expect(await page.getByRole('button', { name: 'replay' }).isDisabled()).toBe(true);
     await page.getByRole('button', { name: 'duplicate' }).click();
     await shows(page, '.run.failed', 'failed');
+
+    await page.getByRole('button', { name: 'lost-and-polled' }).click();
+    await shows(page, '.run.waiting', 'waits');
+    const call = {
+      name: 'create_media_buy',
+      arguments: { push_notification_config: { url: 'https://buyer.example/hook' } },
+    };
+    await fetch(dev.seller('bearer').agentUrl, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', accept: 'application/json, text/event-stream' },
+      body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: call }),
+    });
+    await page.getByText('Calls of your buyer').click();
+    await shows(
+      page,
+      '.calls',
+      'create_media_buy',
+      'names the URL https://buyer.example/hook, which dev does not call',
+    );
   });
 
   it('explains captures: pasted, or of the folder of captureRefused', async () => {
@@ -322,7 +343,38 @@ describe('the page', () => {
     expect(open.complaints).toEqual([]);
   });
 
-  it('says that dev is lost, follows it again, and reads the state anew after a gap', async () => {
+  it('has older deliveries on demand', async () => {
+    const payload = { kind: 'task', transport: 'tool', status: 'working' };
+    await Promise.all(Array.from({ length: 101 }, async () => api('send', { payload })));
+    await using open = await openPage(browser, dev.url);
+    const rows = open.page.locator('#list .row');
+    expect(await rows.count()).toBe(100);
+    await open.page.getByRole('button', { name: 'Older deliveries' }).click();
+    await expect.poll(async () => rows.count()).toBeGreaterThan(100);
+  });
+
+  it('after a lost connection, says so, and goes on behind the last event that came', async () => {
+    const address = new URL(dev.url.replace('127.0.0.1', 'localhost'));
+    const proxy = await startProxy(Number(address.port));
+    // A name alone is led elsewhere, and dev takes that of this machine.
+    const led = await launchChromium(`--host-resolver-rules=MAP ${address.host} 127.0.0.1:${proxy.port}`);
+    await using open = await openPage(led, address.href);
+    const { page } = open;
+    const latest = async (): Promise<number> => Number(await newest(page).getAttribute('data-id'));
+    const before = await latest();
+    proxy.retarget(await freePort());
+    await shows(page, '.notices', 'The connection to dev is lost');
+    await api('send', { payload: { kind: 'report', type: 'final' } });
+    expect(await latest()).toBe(before);
+    proxy.retarget(Number(address.port));
+    await expect.poll(latest).toBe(before + 1);
+    await shows(page, '#list .row', 'report: final', 'Nothing answers');
+    await expect.poll(async () => textOf(page, '.top')).not.toContain('Connection lost');
+    await led.close();
+    await proxy.close();
+  });
+
+  it('after an end of dev, follows it again, and reads the state anew', async () => {
     await using open = await openPage(browser, dev.url);
     const { page } = open;
     expect(await page.locator('#list .row').count()).toBeGreaterThan(3);
