@@ -11,7 +11,6 @@ export type {
   CallEvent,
   CaptureList,
   DeliveryFull,
-  DeliveryList,
   DeliveryRow,
   DevError,
   DevEvents,
