@@ -1,5 +1,5 @@
 /*
- * `node scripts/dev-screenshots.ts`, after a build: takes the pictures of the page of `proto-webhooks dev` that docs/dev.md and the
+ * `npm run dev:screenshots`, after a build: takes the pictures of the page of `proto-webhooks dev` that docs/dev.md and the
  * README show, with the browser of the tests. Ports 3000 and 4646 have to be free: they are in the pictures.
  */
 import { spawnSync } from 'node:child_process';

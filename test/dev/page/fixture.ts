@@ -1,8 +1,8 @@
+import axe from 'axe-core';
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { createServer, type RequestListener, type Server } from 'node:http';
-import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
@@ -139,8 +139,6 @@ export const SIZES = {
   narrow: { width: 390, height: 800 },
 } as const;
 
-const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
-
 /** The page in a browser of its own memory, and what it has complained of. */
 export interface Opened extends AsyncDisposable {
   readonly page: Page;
@@ -160,7 +158,7 @@ export async function openPage(
     permissions: ['clipboard-read', 'clipboard-write'],
     ...options,
   });
-  await context.addInitScript(AXE);
+  await context.addInitScript(axe.source);
   const page = await context.newPage();
   const complaints: string[] = [];
   page.on('console', (message) => {
