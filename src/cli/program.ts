@@ -5,6 +5,7 @@ import { TargetUriError } from '../auth/rfc9421/host.ts';
 import { printableText } from '../codec/printable.ts';
 import { printableValue } from '../codec/printable-value.ts';
 import { ConfigError, Fault } from '../shared/errors.ts';
+import { addDev, type DevHooks } from './dev/dev-verb.ts';
 import { addExplain } from './explain/explain-verb.ts';
 import { addInbox } from './inbox/inbox-verb.ts';
 import { addKeysCheck, addKeysGenerate } from './keys/keys-verb.ts';
@@ -97,10 +98,18 @@ function ownVersion(): string {
   return own.version;
 }
 
-const NO_HOOKS: ServeHooks = { print: () => undefined, end: () => undefined };
+/** What verbs that go on tell the command line. */
+type Hooks = ServeHooks & DevHooks;
+
+const NO_HOOKS: Hooks = {
+  print: () => undefined,
+  notice: () => undefined,
+  end: () => undefined,
+  version: ownVersion,
+};
 
 /** The command line: verbs and their flags. */
-export function cliProgram(run: RunVerb, process: CliProcess, hooks: ServeHooks = NO_HOOKS): Command {
+export function cliProgram(run: RunVerb, process: CliProcess, hooks: Hooks = NO_HOOKS): Command {
   const top = new Command('proto-webhooks')
     .description('Tools for signed advertising webhooks: look into deliveries, probe a receiver, check keys.')
     .version(ownVersion())
@@ -128,6 +137,7 @@ export function cliProgram(run: RunVerb, process: CliProcess, hooks: ServeHooks 
   addOwed(top, run);
   addState(top, run);
   addServe(top, run, process, hooks);
+  addDev(top, process, hooks);
   addRegistry(top.command('registry').description("the registry's badges and compliance diagnostics"), run);
   return top;
 }
@@ -145,8 +155,10 @@ export async function main(args: readonly string[], process: CliProcess): Promis
     write(process.stdout, options.json ? JSON.stringify(json, undefined, 2) : text(paint));
     exit = ok ? EXIT.pass : EXIT.fail;
   };
-  const hooks: ServeHooks = {
+  const hooks: Hooks = {
     print: (line) => write(process.stdout, line),
+    notice: (line) => write(process.stderr, line),
+    version: ownVersion,
     end: (code, message) => {
       exit = code;
       if (message !== undefined) write(process.stderr, PREFIX + oneLine(message));

@@ -116,6 +116,22 @@ export function requireUrl(where: string, url: unknown, allowLoopback: boolean):
   }
 }
 
+/** Agent URLs of `proto-webhooks dev`, as `URL` writes them. */
+const OF_DEV = /^https?:\/\/(127\.[\d.]+|([^/]+\.)?localhost|\[::1])(:\d+)?\/proto-webhooks-dev\//;
+
+/** True of a seller of `proto-webhooks dev`, at any port of this machine. */
+export const isOfDev = (agentUrl: unknown): boolean => OF_DEV.test(URL.parse(String(agentUrl))?.href ?? '');
+
+/** @throws ConfigError naming `where`, for what `requireUrl` refuses, and in production for a seller of dev (dev.md §1.4). */
+export function requireAgent(where: string, url: unknown, allowLoopback: boolean): void {
+  if (globalThis.process?.env?.['NODE_ENV'] === 'production' && isOfDev(url)) {
+    throw new ConfigError(
+      `${where}: ${JSON.stringify(url)} is a seller of proto-webhooks dev, refused under NODE_ENV=production. Remove it there.`,
+    );
+  }
+  requireUrl(where, url, allowLoopback);
+}
+
 /** Path and query of a request target in origin form or absolute form (RFC 9112 §3.2). */
 export function pathAndQuery(requestTarget: string): string {
   const absolute = /^[A-Za-z][A-Za-z0-9+.-]*:\/\/[^/?#]*/.exec(requestTarget);

@@ -7,7 +7,7 @@ import type { SenderSource, SendersByPath } from './receiver-options.ts';
 import type { Sender, SenderEntry, SenderRevocation } from './sender-entry.ts';
 import { requireWithin } from './defaults.ts';
 import { authPolicy, tokenPolicy } from './auth.ts';
-import { requireUrl } from './public-url.ts';
+import { requireAgent, requireUrl } from './public-url.ts';
 import { describeMissing, onlyKnown, oneOf, wholeNumber } from './validate.ts';
 
 export interface SenderDefaults {
@@ -51,7 +51,7 @@ function senderEntry(sender: Sender, where: string, defaults: SenderDefaults): S
     throw new ConfigError(`${where}: must be an object like { agentUrl: 'https://seller.example/mcp' }.`);
   }
   onlyKnown(where, sender, SENDER_NAMES);
-  requireUrl(`${where}.agentUrl`, sender.agentUrl, defaults.allowLoopback);
+  requireAgent(`${where}.agentUrl`, sender.agentUrl, defaults.allowLoopback);
   if (sender.brandJsonUrl !== undefined) {
     requireUrl(`${where}.brandJsonUrl`, sender.brandJsonUrl, defaults.allowLoopback);
   }

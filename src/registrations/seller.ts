@@ -1,5 +1,5 @@
 // Defines a seller as callers name it, and checks its members. All methods of registrations that take a seller call it.
-import { requireUrl } from '../config/public-url.ts';
+import { requireAgent, requireUrl } from '../config/public-url.ts';
 import { oneOf } from '../config/validate.ts';
 import { ConfigError } from '../shared/errors.ts';
 import type { Transport } from '../events/event.ts';
@@ -67,7 +67,7 @@ export function requestInvalid(error: unknown): unknown {
 export function requireSeller(seller: Seller, scheme: RouteScheme, allowLoopback: boolean): void {
   const { agentUrl, brandJsonUrl, edition, format } = seller;
   checked(() => {
-    requireUrl('agentUrl', agentUrl, allowLoopback);
+    requireAgent('agentUrl', agentUrl, allowLoopback);
     if (brandJsonUrl !== undefined) requireUrl('brandJsonUrl', brandJsonUrl, allowLoopback);
     if (edition !== undefined) editionFor(edition, 'edition');
     oneOf('format', format, ['tool', 'agent']);

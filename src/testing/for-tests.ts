@@ -1,6 +1,7 @@
 // Test face of `src/testing`: what tests, bench and scripts import from it that no public entry exports.
 // Nothing in `src` imports it, and no bundle contains it (CONTRIBUTING.md).
 
+export { tellDev } from './dev-post.ts';
 export {
   type Altered,
   alteredBy,

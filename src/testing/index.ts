@@ -8,6 +8,7 @@ export {
   type FakeSeller,
   type FakeSellerOptions,
 } from './fake-seller.ts';
+export { devHooks, type DevHookOptions, type DevHooks } from './dev-hooks.ts';
 export type { SampleFamily } from './payloads.ts';
 export { MISTAKES, type Mistake } from './mistakes.ts';
 export { samplePayloads, type Members, type SamplePayloadOptions, type SamplePayloads } from './payloads.ts';

@@ -46,7 +46,8 @@ export function sampleChallenge(
   };
 }
 
-function echoes(body: string, challenge: unknown): boolean {
+/** True if the body of an answer is exactly the echo of a challenge. */
+export function echoes(body: string, challenge: unknown): boolean {
   const answer = parseStrictObject(new TextEncoder().encode(body));
   return answer.ok && answer.value['challenge'] === challenge && Object.keys(answer.value).length === 1;
 }

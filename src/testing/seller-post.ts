@@ -110,6 +110,8 @@ interface PostOptions {
   /** Ms for connection and answer together. */
   readonly timeoutMs: number;
   readonly signal: AbortSignal;
+  /** Called where the answer has more than what is kept of it. */
+  readonly onCut?: () => void;
 }
 
 const REQUESTS = { 'http:': httpRequest, 'https:': httpsRequest } as const;
@@ -154,6 +156,7 @@ function collect(
   response: IncomingMessage,
   broken: () => 'timeout' | 'connection_error',
   resolve: (result: PostResult) => void,
+  onCut?: () => void,
 ): () => void {
   const chunks: Buffer[] = [];
   let length = 0;
@@ -165,6 +168,7 @@ function collect(
     chunks.push(chunk);
     length += chunk.length;
     if (length < MAX_ANSWER_BYTES) return;
+    onCut?.();
     finish();
     response.destroy();
   });
@@ -174,7 +178,10 @@ function collect(
 }
 
 /** Sends a delivery once, as it is. Never rejects for what the other side does. */
-export function post(delivery: SignedDelivery, { to, timeoutMs, signal }: PostOptions): Promise<PostResult> {
+export function post(
+  delivery: SignedDelivery,
+  { to, timeoutMs, signal, onCut }: PostOptions,
+): Promise<PostResult> {
   const address = to ?? delivery.url;
   const { protocol, hostname, port } = new URL(address);
   const send = protocol === 'https:' ? REQUESTS['https:'] : REQUESTS['http:'];
@@ -199,7 +206,7 @@ export function post(delivery: SignedDelivery, { to, timeoutMs, signal }: PostOp
     let finish = (): void => resolve(unanswered(broken()));
     request.once('response', (response) => {
       // A receiver may answer and close before it has read the body: the answer counts, not the broken pipe.
-      finish = collect(response, broken, resolve);
+      finish = collect(response, broken, resolve, onCut);
     });
     // 101: the connection is another protocol's from here on, and no `response` comes.
     request.once('upgrade', (response, socket) => {

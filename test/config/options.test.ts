@@ -2,9 +2,15 @@ import { DatabaseSync } from 'node:sqlite';
 import { Redis } from 'ioredis';
 import { Pool } from 'pg';
 import { createPool } from 'mysql2/promise';
-import { describe, expect, it, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { ADVANCED, type Config, MAX_TIMER_MS, resolveOptions } from '../../src/config/for-tests.ts';
-import { ConfigError, type ReceiverOptions, type Store } from '../../src/index.ts';
+import {
+  ConfigError,
+  createVerifier,
+  type ReceiverOptions,
+  type Sender,
+  type Store,
+} from '../../src/index.ts';
 import { memoryStore } from '../../src/stores/memory.ts';
 
 const unused = (): never => {
@@ -576,6 +582,71 @@ describe('options: a mistake is a ConfigError that names the option', () => {
       expect(() => resolveOptions(given({}))).not.toThrow();
     } finally {
       vi.unstubAllEnvs();
+    }
+  });
+});
+
+describe('sellers of dev (dev.md §1.4)', () => {
+  const publicUrl = 'http://127.0.0.1:3000/webhooks/*';
+  const options = (senders: unknown, more: object = {}): ReceiverOptions =>
+    given({ publicUrl, allowLoopback: true, senders, ...more });
+  const ofDev = (host: string, path = '/proto-webhooks-dev/signature'): object => ({
+    agentUrl: `http://${host}${path}`,
+  });
+  const ours = [
+    ofDev('127.0.0.1:4646'),
+    ofDev('127.0.0.2'),
+    ofDev('localhost:1'),
+    ofDev('dev.localhost'),
+    ofDev('[::1]:4646', '/proto-webhooks-dev/hmac'),
+    ofDev('0x7f.1', '/x/../proto-webhooks-dev/bearer'),
+    { agentUrl: 'https://127.0.0.1/proto-webhooks-dev/' },
+  ];
+  const refused = /agentUrl: .*proto-webhooks dev.*NODE_ENV=production/;
+  beforeEach(() => {
+    vi.stubEnv('NODE_ENV', 'production');
+  });
+  afterEach(() => {
+    vi.unstubAllEnvs();
+  });
+
+  it.each(ours)('%j is refused in production, in a list, by path and from a function', async (sender) => {
+    const path = '/webhooks/dev';
+    for (const allowLoopback of [true, false]) {
+      const url = allowLoopback ? publicUrl : 'https://buyer.example/webhooks/*';
+      for (const senders of [[sender], { [path]: [sender] }]) {
+        expect(() => resolveOptions(options(senders, { publicUrl: url, allowLoopback }))).toThrow(refused);
+      }
+      const { senders } = resolveOptions(options(() => [sender], { publicUrl: url, allowLoopback }));
+      await expect(senders.forUrl(`http://127.0.0.1:3000${path}`)).rejects.toThrow(refused);
+    }
+    expect(() => createVerifier({ publicUrl, senders: [sender as Sender], allowLoopback: true })).toThrow(
+      refused,
+    );
+  });
+
+  it('is not refused elsewhere', () => {
+    vi.stubEnv('NODE_ENV', 'test');
+    for (const sender of ours) expect(() => resolveOptions(options([sender]))).not.toThrow();
+  });
+
+  it.each([
+    ofDev('127.0.0.1:4646', '/mcp'),
+    ofDev('127.0.0.1:4646', '/a/proto-webhooks-dev/'),
+    ofDev('127.0.0.1:4646', '/proto-webhooks-development'),
+    ofDev('seller.example'),
+    ofDev('127.seller.example'),
+    ofDev('localhost.seller.example'),
+  ])('%j is none', (sender) => {
+    expect(() => resolveOptions(options([sender]))).not.toThrow();
+  });
+
+  it('a runtime without process is taken as none of production', () => {
+    vi.stubGlobal('process', undefined);
+    try {
+      expect(() => resolveOptions(options([ours[0]]))).not.toThrow();
+    } finally {
+      vi.unstubAllGlobals();
     }
   });
 });

@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { ConfigError, type Store } from '../../src/index.ts';
 import { createRegistrations, RegistrationError, type Registrations } from '../../src/registrations/index.ts';
 import { a2aCaller } from '../../src/registrations/a2a.ts';
@@ -84,6 +84,36 @@ describe.each([
       code: 'request_invalid',
       message: expect.stringContaining(message) as string,
     });
+  });
+
+  it('a seller of dev is registered in development only (dev.md §1.4)', async () => {
+    const seller = { agentUrl: 'http://127.0.0.1:4646/proto-webhooks-dev/signature' };
+    const local = createRegistrations({ ...options, store, allowLoopback: true });
+    const subscription = {
+      ...seller,
+      account: { account_id: 'a1' },
+      eventTypes: ['creative.purged'],
+      ref: 'a1',
+    };
+    const adopted = { ...seller, url: 'https://buyer.example/webhooks/a' };
+    vi.stubEnv('NODE_ENV', 'production');
+    try {
+      for (const registering of [
+        () => local.create({ ...REQUEST, ...seller }),
+        () => local.reportingWebhook(seller, { frequency: 'daily' }),
+        () => local.adopt(adopted),
+        () => local.subscribe(subscription),
+      ]) {
+        await expect(registering()).rejects.toMatchObject({
+          code: 'request_invalid',
+          message: expect.stringContaining('refused under NODE_ENV=production') as string,
+        });
+      }
+    } finally {
+      vi.unstubAllEnvs();
+    }
+    await local.create({ ...REQUEST, ...seller });
+    await local.adopt(adopted);
   });
 
   it('an operation_id that no store could keep is of no operation', async () => {

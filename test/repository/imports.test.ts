@@ -66,7 +66,7 @@ const imports: Import[] = files.flatMap((file) =>
  * decides.
  */
 const FLOORS: readonly (readonly [RegExp, number])[] = [
-  [/^(cli|serve|vectors|testing|adapters|otel|poll|reconcile)\//, 6],
+  [/^(cli|dev|serve|vectors|testing|adapters|otel|poll|reconcile)\//, 6],
   [/^receiver\/instruments\.ts$/, 1],
   [/^(index\.ts$|receiver\/)/, 5],
   [/^(inbox|sender|queues|registry|registrations)\//, 5],
@@ -81,7 +81,7 @@ const FLOORS: readonly (readonly [RegExp, number])[] = [
 
 const floorOf = (file: string): number | undefined => FLOORS.find(([pattern]) => pattern.test(file))?.[1];
 const mayUseNode = (file: string): boolean =>
-  /^(adapters|testing|cli|serve)\/|^stores\/sqlite|^vectors\/load/.test(file);
+  /^(adapters|testing|cli|dev|serve)\/|^stores\/sqlite|^vectors\/load/.test(file);
 
 describe('design: imports point one way', () => {
   it('knows the floor of every file', () => {
@@ -132,7 +132,7 @@ describe('design: imports point one way', () => {
     expect(imports.filter(({ from, to }) => isTable(from) && !isTable(to))).toEqual([]);
   });
 
-  it('imports node: modules only in adapters, testing, the command line, serve, the SQLite store and the loader of vectors', () => {
+  it('imports node: modules only in adapters, testing, the command line, dev, serve, the SQLite store and the loader of vectors', () => {
     const breaches = imports.filter(({ from, to }) => to.startsWith('node:') && !mayUseNode(from));
     expect(breaches).toEqual([]);
   });

@@ -51,6 +51,11 @@ const NOT_RUN: readonly (readonly [page: string, text: string, reason: string])[
   ['docs/register-with-a-seller.md', 'npm install proto-webhooks pg', 'the same'],
   ['docs/serve.md', 'npm install proto-webhooks', 'the same'],
   [
+    'docs/dev.md',
+    'npx proto-webhooks dev',
+    'its ports are those of whoever works here: test/examples/dev.test.ts runs both with others',
+  ],
+  [
     'docs/typescript-and-jest.md',
     'npx jest',
     'test/consumers runs Jest with that flag on two versions of Node',

@@ -49,7 +49,11 @@ interface Moment {
 }
 
 /** As told, as captured, else now; of a delivery that is expired by now `created` is taken, and check 5 left open. */
-function momentOf(capture: Capture, flags: ExplainFlags, context: CliContext): Moment {
+export function momentOf(
+  capture: Capture,
+  flags: Pick<ExplainFlags, 'receivedAt'>,
+  context: Pick<CliContext, 'now'>,
+): Moment {
   if (flags.receivedAt !== undefined)
     return { receivedAt: instant('--received-at', flags.receivedAt), how: 'as given' };
   if (capture.receivedAt !== undefined)
@@ -86,7 +90,8 @@ function urlsAmong(
 const isLoopbackHost = (host: string): boolean =>
   /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::\d+)?$/i.test(host);
 
-function urlsIn(capture: Capture, { url }: ExplainFlags): readonly [string, ...string[]] {
+/** The URLs that a capture may be for: those that are given, or its own. @throws UsageError where it has none. */
+export function urlsIn(capture: Capture, { url }: Pick<ExplainFlags, 'url'>): readonly [string, ...string[]] {
   if (url !== undefined) {
     return urlsAmong(
       url.map((one) => requireHttpUrl('--url', one)),

@@ -1,0 +1,178 @@
+import type { Scenario, ScenarioKit } from './contract.ts';
+import type { Order } from './media-buys.ts';
+import type { DevScheme, Told } from './wire.ts';
+
+/* The scenarios whose webhook is lost, until the buyer asks (dev.md §2.3). */
+
+type Handled = Extract<Told, { readonly hook: 'handled' }>;
+
+/** The webhook that is lost: the end of an order, or the reports of its media buy. */
+export type Lost = 'end' | 'report';
+
+/** A scenario that waits. */
+interface Watch {
+  readonly lost: Lost;
+  readonly agentUrl: string;
+  /** Of the call whose webhook is lost. */
+  readonly ordered: PromiseWithResolvers<Order>;
+  order: Order | undefined;
+  /** The buyer has asked for it. */
+  readonly asked: PromiseWithResolvers<undefined>;
+  /** The run of a handler with what the buyer was told. */
+  readonly handled: PromiseWithResolvers<Handled>;
+}
+
+/** What is lost, and who waits for it. */
+export interface LostWebhooks {
+  /** True if the next order of the seller is to lose that. */
+  readonly isNext: (lost: Lost, agentUrl: string) => boolean;
+  /** Takes an order that is new. */
+  readonly ordered: (agentUrl: string, order: Order) => void;
+  /** True if the webhook of the order is not to be sent. */
+  readonly isLost: (lost: Lost, order: Order) => boolean;
+  /** The buyer has asked about these orders. */
+  readonly asked: (lost: Lost, orders: readonly Order[]) => void;
+  /** Takes what hooks of the receiver tell. */
+  readonly told: (told: Told) => void;
+  readonly scenarios: Readonly<Record<string, Scenario>>;
+}
+
+const ALL: readonly DevScheme[] = ['signature', 'hmac', 'bearer'];
+const MINUTE_MS = 60_000;
+/** For a call, and for the question behind it. */
+const WAIT_MS = 5 * MINUTE_MS;
+/** For what a hook tells, if there is one. */
+const TOLD_MS = 30_000;
+
+/** The channel by which a pull brings a report to a handler, as the key of its event names it. */
+const PULLED = 'observation/pull/';
+
+const isOfWatch = ({ lost, agentUrl, order }: Watch, told: Handled): boolean =>
+  told.sender === agentUrl &&
+  (lost === 'end' ? told.taskId !== undefined && told.taskId === order?.taskId : told.key.startsWith(PULLED));
+
+/** @throws Error with `late` once it is too late. */
+async function before<T>(kit: ScenarioKit, until: number, what: Promise<T>, late: string): Promise<T> {
+  const over = new AbortController();
+  try {
+    return await Promise.race([
+      what,
+      kit.sleep(Math.max(0, until - kit.now()), over.signal).then(() => Promise.reject(new Error(late))),
+    ]);
+  } finally {
+    over.abort();
+  }
+}
+
+/** What a scenario says while it waits. */
+interface Sayings {
+  readonly call: (agentUrl: string) => string;
+  readonly lost: (order: Order) => string;
+  readonly start: string;
+}
+
+const SAYINGS: Readonly<Record<Lost, Sayings>> = {
+  end: {
+    call: (agentUrl) => `Waits for create_media_buy at ${agentUrl}: registrations.create, then call().`,
+    lost: ({ taskId }) =>
+      `${taskId} was taken as submitted, and its webhook is not sent. Waits until the buyer asks what became of it.`,
+    start: 'Start a poller: createPoller({ receiver, registrations }).start(), and receiver.start().',
+  },
+  report: {
+    call: (agentUrl) =>
+      `Waits for create_media_buy with a reporting_webhook at ${agentUrl}: registrations.reportingWebhook, create, then call().`,
+    lost: ({ mediaBuyId, start, reports }) =>
+      `The reports of ${mediaBuyId} since ${new Date(start).toISOString()} are due (${reports?.frequency ?? ''}), and none is sent. Waits until the buyer asks for them.`,
+    start:
+      'Start a reconciler: createReconciler({ receiver, registrations }).start(), and receiver.start(). It asks for whole days and months alone.',
+  },
+};
+
+const QUESTION: Readonly<Record<Lost, string>> = { end: 'about the task', report: 'for the reports' };
+
+/** What is lost of the sellers of one dev. */
+export function createLostWebhooks(): LostWebhooks {
+  const watches = new Set<Watch>();
+  const having = (lost: Lost, order: Order): Watch[] =>
+    [...watches].filter((watch) => watch.lost === lost && watch.order === order);
+
+  async function play(kit: ScenarioKit, watch: Watch): Promise<void> {
+    const { lost, agentUrl, ordered, asked, handled } = watch;
+    const says = SAYINGS[lost];
+    const until = kit.now() + WAIT_MS;
+    kit.waiting(says.call(agentUrl));
+    const order = await before(
+      kit,
+      until,
+      ordered.promise,
+      `No such call came in 5 minutes. ${says.call(agentUrl)}`,
+    );
+    kit.waiting(says.lost(order));
+    await before(kit, until, asked.promise, `The buyer did not ask in 5 minutes. ${says.start}`);
+    const seconds = Math.round((kit.now() - order.at) / 1000);
+    const found = `The buyer asked ${QUESTION[lost]} ${seconds} s after its call.`;
+    kit.waiting(`${found} Waits until devHooks() tells what its handler got.`);
+    const run = await before(kit, kit.now() + TOLD_MS, handled.promise, '').catch((error: unknown) => {
+      if (kit.signal.aborted) throw error;
+      return undefined;
+    });
+    if (!run) return kit.waiting(`${found} No hook told what its handler got.`);
+    const end = `Its handler's run ${run.run} ended as ${run.state}${run.error === undefined ? '' : `: ${run.error}`}.`;
+    if (run.state !== 'applied') throw new Error(`${found} ${end}`);
+    kit.waiting(`${found} ${end}`);
+  }
+
+  const scenario = (lost: Lost, says: string): Scenario => ({
+    says,
+    schemes: ALL,
+    run: async (kit) => {
+      const watch: Watch = {
+        lost,
+        agentUrl: kit.seller.agentUrl,
+        order: undefined,
+        ordered: Promise.withResolvers(),
+        asked: Promise.withResolvers(),
+        handled: Promise.withResolvers(),
+      };
+      watches.add(watch);
+      try {
+        await play(kit, watch);
+      } finally {
+        watches.delete(watch);
+      }
+    },
+  });
+
+  return {
+    isNext: (lost, agentUrl) =>
+      [...watches].some((watch) => watch.lost === lost && watch.agentUrl === agentUrl && !watch.order),
+    ordered(agentUrl, order) {
+      for (const watch of watches) {
+        if (watch.agentUrl !== agentUrl || watch.order) continue;
+        if (watch.lost === 'report' && !order.reports) continue;
+        watch.order = order;
+        watch.ordered.resolve(order);
+      }
+    },
+    isLost: (lost, order) => having(lost, order).length > 0,
+    asked(lost, orders) {
+      for (const order of orders) {
+        for (const { asked } of having(lost, order)) asked.resolve(undefined);
+      }
+    },
+    told(told) {
+      if (told.hook !== 'handled') return;
+      for (const watch of watches) if (isOfWatch(watch, told)) watch.handled.resolve(told);
+    },
+    scenarios: {
+      'lost-and-polled': scenario(
+        'end',
+        'Loses the webhook of your next call, and waits until you ask about it.',
+      ),
+      'report-lost-and-pulled': scenario(
+        'report',
+        'Loses the reports of what you buy next, and waits until you ask for them.',
+      ),
+    },
+  };
+}

@@ -1,0 +1,143 @@
+import type { Entry } from './delivery-log.ts';
+import type { Seller } from './sellers.ts';
+import type { ShownFinding, Told } from './wire.ts';
+
+/* One next step for an answer that is not the expected one (dev.md §3.4). */
+
+/** Characters of a step: a reason may be long. */
+const MOST = 1_200;
+
+const pathOf = (url: string): string => /^[^:]+:\/\/[^/?#]*([^?#]*)/.exec(url)?.[1] || '/';
+
+type Word = (entry: Entry, seller: Seller) => string;
+/** Undefined: it says nothing of this answer. */
+type Rule = (entry: Entry, seller: Seller) => string | undefined;
+
+const isSuccess = (status = 0): boolean => status >= 200 && status < 300;
+
+/** For codes of a receiver that refuses what `explain` passes: its configuration differs from what dev sends. */
+const BY_CODE: Readonly<Record<string, Word>> = {
+  webhook_signature_key_unknown: (_, { line }) =>
+    `The receiver does not know this seller. Paste into its options: ${line}`,
+  webhook_signature_key_purpose_invalid: (_, { line }) =>
+    `The receiver has this seller's key for another purpose than webhook-signing, or for another algorithm. Take its pins out, and paste into its options: ${line}`,
+  webhook_signature_invalid: ({ row }, { publicUrl, line }) =>
+    row.scheme === 'hmac'
+      ? `The body was changed before the receiver got it, or the receiver has another secret. Give it the bytes as they came (Express: before express.json()), and paste into its options: ${line}`
+      : `The receiver verifies for another URL. Its publicUrl has to be exactly ${publicUrl}, or start dev with --public-url and that of the receiver.`,
+  webhook_target_uri_malformed: (_, { publicUrl }) =>
+    `The receiver's publicUrl has another host. It has to be exactly ${publicUrl}, or start dev with --public-url and that of the receiver.`,
+  webhook_signature_tag_invalid: () =>
+    'The receiver accepts another protocol name. Start dev with --protocol and the one of its option protocol.',
+  webhook_signature_window_invalid: () =>
+    "The receiver's clock differs from this machine's by more than a minute. Set it.",
+  webhook_signature_digest_mismatch: () =>
+    'The body was changed before the receiver got it. Mount the receiver before any body parser (Express: before express.json()).',
+  webhook_signature_replayed: () =>
+    'The receiver has used up this nonce before: it got this delivery already. Send it signed anew.',
+  webhook_signature_rate_abuse: () => 'The receiver is at maxNoncesPerKey: wait five minutes, or raise it.',
+  webhook_mode_mismatch: (_, { line }) =>
+    `The receiver expects another scheme of this seller. Paste into its options: ${line}`,
+  invalid_token: (_, { line }) => `The receiver has another token. Paste into its options: ${line}`,
+  challenge_refused: () =>
+    'The receiver did not approve the proof of control: its option onChallenge has to resolve to true for it.',
+};
+
+/** By status, where no code says more. */
+const BY_STATUS: Readonly<Record<number, Word>> = {
+  404: ({ row }, { forward }) =>
+    `Nothing is mounted at POST ${pathOf(forward)} (404). Mount the receiver there, or start dev with another --forward than ${forward}.${row.code === undefined ? '' : ` It says ${row.code}.`}`,
+  405: (_, { forward }) =>
+    `${pathOf(forward)} does not take POST: the receiver has to be mounted for POST there.`,
+  413: () => 'The body is over a limit of the receiver or of what stands in front of it: raise maxBodyBytes.',
+  415: () =>
+    'The receiver, or what stands in front of it, does not take this Content-Type or Content-Encoding.',
+  429: () =>
+    "The sender is over a cap of the receiver's: wait as Retry-After says, or raise maxRecordsPerSender.",
+};
+
+const NO_REASON =
+  "A 503 is a fault on the receiver's side. Its log says which; with devHooks() of proto-webhooks/testing it is shown here.";
+
+const NO_ECHO =
+  'The answer to a proof of control has to be exactly {"challenge": "<the same>"} with 2xx: the library answers so where onChallenge resolves to true. Pass it on as it is.';
+
+/** What hooks told of it, the latest first. */
+function reasonOf(tellings: readonly Told[]): string | undefined {
+  const reasons = tellings.toReversed().flatMap((told): string[] => {
+    if (told.hook === 'alarm') return [`alarm ${told.code}: ${told.message}`];
+    if (told.hook === 'handled') return told.error === undefined ? [] : [`the handler failed: ${told.error}`];
+    return told.detail === undefined ? [] : [`${told.code ?? 'refused'}: ${told.detail}`];
+  });
+  return reasons[0];
+}
+
+const fixOf = ({ says, fix }: ShownFinding): string => `${says} ${fix}`.trim();
+
+function unanswered({ answer }: Entry, { forward }: Seller): string {
+  if (answer?.outcome === 'timeout')
+    return `No answer within 10 s from ${forward}. A handler that takes longer needs mode: 'inbox', or the receiver hangs.`;
+  return `Nothing answers at ${forward}. Start the receiver (e.g. node server.mjs), or start dev with its address: --forward http://127.0.0.1:<port>/<path>.`;
+}
+
+const isHtml = ({ answer }: Entry): boolean =>
+  /^text\/html/i.test(answer?.headers['content-type'] ?? '') ||
+  /^\s*<(?:!doctype|html)/i.test(answer?.body ?? '');
+
+const acceptedWrongly: Rule = ({ row: { expected, status } }) => {
+  if (expected === undefined || !isSuccess(status)) return undefined;
+  if (expected.status === '2xx') return NO_ECHO;
+  const right = expected.code === undefined ? expected.status : `${expected.status} ${expected.code}`;
+  return `The receiver accepted what it has to refuse (${right}). See that it verifies every delivery, and before any handler runs.`;
+};
+
+const byCode: Rule = (entry, seller) => {
+  const { code = '' } = entry.row;
+  const word = Object.hasOwn(BY_CODE, code) ? BY_CODE[code] : undefined;
+  // What `explain` finds is nearer to the cause.
+  const isFound = entry.explanation?.ok === false && entry.explanation.findings.length > 0;
+  return isFound ? undefined : word?.(entry, seller);
+};
+
+const unavailable: Rule = ({ row, tellings }) =>
+  row.status === 503 ? (reasonOf(tellings) ?? NO_REASON) : undefined;
+
+const redirected: Rule = ({ row: { status = 0 }, answer }) =>
+  status >= 300 && status < 400
+    ? `It redirects to ${answer?.headers['location'] ?? 'nowhere'}, and sellers do not follow. Give --forward the final URL.`
+    : undefined;
+
+const html: Rule = (entry, { forward }) =>
+  isHtml(entry)
+    ? `A page of HTML came from POST ${pathOf(forward)}: another route answers there. Mount the receiver at that path, or start dev with another --forward.`
+    : undefined;
+
+const explained: Rule = ({ row: { status }, explanation }) => {
+  const [finding] = explanation?.findings ?? [];
+  return finding && (status === 400 || status === 401) ? fixOf(finding) : undefined;
+};
+
+const byStatus: Rule = (entry, seller) => BY_STATUS[entry.row.status ?? 0]?.(entry, seller);
+
+const otherwise: Word = ({ row: { status, code }, tellings }) =>
+  reasonOf(tellings) ??
+  `The receiver answered ${status}${code === undefined ? '' : ` ${code}`}. Its log says why.`;
+
+/** The first that has something to say. */
+const RULES: readonly Rule[] = [acceptedWrongly, byCode, unavailable, redirected, html, explained, byStatus];
+
+function answeredWrongly(entry: Entry, seller: Seller): string {
+  for (const rule of RULES) {
+    const text = rule(entry, seller);
+    if (text !== undefined) return text;
+  }
+  return otherwise(entry, seller);
+}
+
+/** The next step in words; undefined where the answer is the expected one, or not there yet. */
+export function nextStep(entry: Entry, seller: Seller): string | undefined {
+  const { row } = entry;
+  if (row.state === 'sending' || row.state === 'captured' || row.asExpected !== false) return undefined;
+  const text = row.status === undefined ? unanswered(entry, seller) : answeredWrongly(entry, seller);
+  return text.length > MOST ? `${text.slice(0, MOST)}…` : text;
+}

@@ -1,0 +1,72 @@
+import { type Api, codeOf } from './api.ts';
+import { eventReader, type StreamedEvent } from './event-stream.ts';
+
+/** What comes of the stream of events. */
+export interface Follower {
+  readonly onEvent: (event: StreamedEvent) => void;
+  /** True once the stream answers, false as soon as it is lost. */
+  readonly onConnected: (isConnected: boolean) => void;
+  /** The API no longer takes the token: following has ended. */
+  readonly onRefused: (error: unknown) => void;
+}
+
+/** A comment comes every 10 s (dev.md §4.3): a stream that is silent for longer is lost, whatever the connection says. */
+const SILENCE_MS = 25_000;
+const FIRST_WAIT_MS = 250;
+const LONGEST_WAIT_MS = 4_000;
+
+const wait = async (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
+
+/** Codes after which asking again with the same token is of no use. */
+const FINAL = new Set(['unauthorized', 'forbidden_host', 'forbidden_origin']);
+
+/**
+ * Follows the events from `lastId` on, and again behind the last one that came whenever the connection is lost, until `ended` aborts.
+ */
+export async function followEvents(
+  api: Api,
+  lastId: string,
+  { onEvent, onConnected, onRefused }: Follower,
+  ended: AbortSignal,
+): Promise<void> {
+  let last = lastId;
+  let waitMs = FIRST_WAIT_MS;
+  const readOnce = async (): Promise<void> => {
+    const lost = new AbortController();
+    const signal = AbortSignal.any([ended, lost.signal]);
+    const silent = (): void => lost.abort();
+    let timer = setTimeout(silent, SILENCE_MS);
+    try {
+      const response = await api.events(last, signal);
+      onConnected(true);
+      waitMs = FIRST_WAIT_MS;
+      const read = eventReader();
+      const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader();
+      for (let piece = await reader?.read(); piece && !piece.done; piece = await reader?.read()) {
+        clearTimeout(timer);
+        timer = setTimeout(silent, SILENCE_MS);
+        for (const event of read(piece.value)) {
+          last = event.id;
+          onEvent(event);
+        }
+      }
+    } finally {
+      clearTimeout(timer);
+    }
+  };
+  while (!ended.aborted) {
+    try {
+      await readOnce();
+    } catch (error) {
+      if (ended.aborted) return;
+      if (FINAL.has(codeOf(error))) {
+        onRefused(error);
+        return;
+      }
+    }
+    if (ended.aborted) return;
+    onConnected(false);
+    await wait(waitMs);
+    waitMs = Math.min(waitMs * 2, LONGEST_WAIT_MS);
+  }
+}

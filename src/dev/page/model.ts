@@ -1,0 +1,116 @@
+import type { CallEvent, DeliveryRow, DevEvents, DevState, HookEvent, ScenarioRun } from '../wire.ts';
+import { visibleText } from './visible.ts';
+
+/** What the page knows. It changes by `withEvent` alone, once the state and the first rows have been read. */
+export interface Model {
+  readonly dev: DevState;
+  /** Newest first. */
+  readonly rows: readonly DeliveryRow[];
+  /** `before` of the next page of rows. */
+  readonly before: number | undefined;
+  /** Newest first. */
+  readonly calls: readonly CallEvent[];
+  /** The last alarm that is about no delivery of the list, until it is dismissed. */
+  readonly alarm: HookEvent | undefined;
+  /** What a screen reader is told of what came last. */
+  readonly said: string;
+}
+
+const MOST_ROWS = 1_000;
+const MOST_CALLS = 50;
+const MOST_RUNS = 50;
+
+export function withRows(
+  rows: readonly DeliveryRow[],
+  added: readonly DeliveryRow[],
+): readonly DeliveryRow[] {
+  const byId = new Map([...rows, ...added].map((row) => [row.id, row]));
+  return [...byId.values()].toSorted((a, b) => b.id - a.id).slice(0, MOST_ROWS);
+}
+
+const withRun = (runs: readonly ScenarioRun[], run: ScenarioRun): readonly ScenarioRun[] =>
+  [run, ...runs.filter((other) => other.run !== run.run)]
+    .toSorted((a, b) => b.run - a.run)
+    .slice(0, MOST_RUNS);
+
+/** A verdict on an answer, for the row's colour and for words. */
+export type Verdict = 'waiting' | 'expected' | 'unexpected' | 'none';
+
+export function verdictOf({ state, asExpected }: DeliveryRow): Verdict {
+  if (state === 'captured') return 'none';
+  if (state === 'sending') return 'waiting';
+  return asExpected === true ? 'expected' : 'unexpected';
+}
+
+/** The answer in words, as it was given: for `Text`, or through `visibleText`. */
+export const answerWords = ({ status, state, code }: DeliveryRow): string => {
+  const words = { sending: 'no answer yet', unanswered: 'no answer', captured: 'captured', answered: '' };
+  return [status ?? words[state], code].filter((word) => word !== undefined).join(' ');
+};
+
+/** What became of a delivery that the receiver took, by the hook's word, where its handler has not simply run. */
+const TOLD_WORDS: Readonly<Record<string, string>> = {
+  duplicate: 'A duplicate: the event was here before, and its handler does not run again.',
+  stale: 'Stale: its task is further by now, and the handler does not run.',
+  dead: 'DEAD: the event is kept with its body until you redrive or discard it.',
+  failed: 'The handler failed. The event is tried again.',
+};
+
+/** Why, in words: the cause that was found, else the next step, else what became of it. */
+export const causeWords = ({ cause, next, told = '' }: DeliveryRow): string | undefined =>
+  cause?.says || next || (Object.hasOwn(TOLD_WORDS, told) ? TOLD_WORDS[told] : undefined);
+
+function rowSaid(row: DeliveryRow): string {
+  const verdict = { waiting: 'sent', expected: 'as expected', unexpected: 'not expected', none: 'taken in' };
+  const cause = verdictOf(row) === 'expected' ? undefined : causeWords(row);
+  const said = `Delivery ${row.id}, ${row.what}: ${answerWords(row)}, ${verdict[verdictOf(row)]}.`;
+  return visibleText(cause === undefined ? said : `${said} ${cause}`);
+}
+
+/** The name of an event of the stream, but `gap`, after which everything is read anew. */
+export type EventName = Exclude<keyof DevEvents, 'gap'>;
+
+const withRow = (model: Model, row: DeliveryRow): Model => ({
+  ...model,
+  rows: withRows(model.rows, [row]),
+  said: row.state === 'sending' ? model.said : rowSaid(row),
+});
+
+const withReceiver = (model: Model, receiver: DevState['receiver']): Model => ({
+  ...model,
+  dev: { ...model.dev, receiver },
+  said: receiver.state === 'up' ? 'The receiver answers.' : 'The receiver is away.',
+});
+
+function withHook(model: Model, event: HookEvent): Model {
+  const isStray = event.told.hook === 'alarm' && event.delivery === undefined;
+  return {
+    ...model,
+    dev: { ...model.dev, hookHeard: true },
+    ...(isStray && { alarm: event, said: visibleText(`Alarm of the receiver: ${event.told.code}.`) }),
+  };
+}
+
+const APPLY: { readonly [N in EventName]: (model: Model, data: DevEvents[N]) => Model } = {
+  delivery: withRow,
+  receiver: withReceiver,
+  scenario: (model, run) => ({
+    ...model,
+    dev: { ...model.dev, scenarios: withRun(model.dev.scenarios, run) },
+  }),
+  hook: withHook,
+  call: (model, call) => ({ ...model, calls: [call, ...model.calls].slice(0, MOST_CALLS) }),
+};
+
+/** True if it is an event that the page knows: a newer dev may tell more. */
+export const isEventName = (name: string): name is EventName => Object.hasOwn(APPLY, name);
+
+export const withEvent = <N extends EventName>(model: Model, name: N, data: DevEvents[N]): Model =>
+  APPLY[name](model, data);
+
+/** True if a delivery without a mistake was accepted: the set-up is right, at least for one scheme. */
+export const wasReceivedWell = (rows: readonly DeliveryRow[]): boolean =>
+  rows.some(
+    ({ status = 0, asExpected, mistake }) =>
+      mistake === undefined && asExpected === true && status >= 200 && status < 300,
+  );

@@ -1,0 +1,60 @@
+import type { JSX } from 'preact';
+import { useState } from 'preact/hooks';
+
+interface Tab {
+  readonly id: string;
+  readonly title: string;
+  readonly view: () => JSX.Element;
+}
+
+/** Chosen last: the next delivery is shown from the same side. */
+let lastChosen = '';
+
+const STEPS: Readonly<Record<string, (at: number, count: number) => number>> = {
+  ArrowRight: (at, count) => (at + 1) % count,
+  ArrowLeft: (at, count) => (at + count - 1) % count,
+  Home: () => 0,
+  End: (_, count) => count - 1,
+};
+
+/** Views of one thing, of which one is shown. */
+export function Tabs({ tabs, label }: { tabs: readonly Tab[]; label: string }): JSX.Element {
+  const [chosenId, setChosenId] = useState(lastChosen);
+  const chosen = tabs.find(({ id }) => id === chosenId) ?? tabs[0];
+  const choose = (id: string): void => {
+    lastChosen = id;
+    setChosenId(id);
+  };
+  const pressed = (event: KeyboardEvent, at: number): void => {
+    const next = tabs[STEPS[event.key]?.(at, tabs.length) ?? -1];
+    if (!next) return;
+    event.preventDefault();
+    event.stopPropagation();
+    choose(next.id);
+    document.getElementById(`tab-${next.id}`)?.focus();
+  };
+  return (
+    <>
+      <div class="tabs" role="tablist" aria-label={label}>
+        {tabs.map(({ id, title }, at) => (
+          <button
+            key={id}
+            id={`tab-${id}`}
+            type="button"
+            role="tab"
+            aria-selected={id === chosen?.id}
+            aria-controls="tab-view"
+            tabIndex={id === chosen?.id ? 0 : -1}
+            onClick={() => choose(id)}
+            onKeyDown={(event) => pressed(event, at)}
+          >
+            {title}
+          </button>
+        ))}
+      </div>
+      <div class="tab-view" id="tab-view" role="tabpanel" aria-labelledby={`tab-${chosen?.id}`} tabIndex={0}>
+        {chosen?.view()}
+      </div>
+    </>
+  );
+}

@@ -1,0 +1,109 @@
+import { type Dispatch, useEffect, useReducer } from 'preact/hooks';
+import type { DeliveryList, DeliveryRow, DevEvents, DevState } from '../wire.ts';
+import { type Api, codeOf } from './api.ts';
+import type { StreamedEvent } from './event-stream.ts';
+import { followEvents } from './follow.ts';
+import { isEventName, type Model, withEvent, withRows } from './model.ts';
+
+/** What the page shows, and how it is connected. */
+export interface Known {
+  /** Undefined until the state has been read once. */
+  readonly model: Model | undefined;
+  readonly isConnected: boolean;
+  /** What went wrong last, until it is dismissed. */
+  readonly problem: string | undefined;
+}
+
+/** What changes it. */
+export type Change =
+  | { readonly kind: 'read'; readonly dev: DevState; readonly list: DeliveryList }
+  | { readonly kind: 'older'; readonly list: DeliveryList }
+  /** What an action answered: an event may have told of it before, and of what came of it since. */
+  | { readonly kind: 'row'; readonly row: DeliveryRow }
+  | { readonly kind: 'event'; readonly type: string; readonly data: unknown }
+  | { readonly kind: 'connected'; readonly isConnected: boolean }
+  | { readonly kind: 'problem'; readonly message: string | undefined }
+  | { readonly kind: 'alarm seen' };
+
+function read({ dev, list }: Change & { readonly kind: 'read' }, before: Model | undefined): Model {
+  return {
+    dev,
+    rows: list.rows,
+    before: list.before,
+    calls: before?.calls ?? [],
+    alarm: before?.alarm,
+    said: '',
+  };
+}
+
+function changedModel(model: Model | undefined, change: Change): Model | undefined {
+  if (change.kind === 'read') return read(change, model);
+  if (!model) return undefined;
+  switch (change.kind) {
+    case 'older':
+      return { ...model, rows: withRows(model.rows, change.list.rows), before: change.list.before };
+    case 'row':
+      return { ...model, rows: withRows([change.row], model.rows) };
+    case 'alarm seen':
+      return { ...model, alarm: undefined };
+    case 'event':
+      return isEventName(change.type)
+        ? withEvent(model, change.type, change.data as DevEvents[typeof change.type])
+        : model;
+    case 'connected':
+    case 'problem':
+      return model;
+  }
+}
+
+const changed = (known: Known, change: Change): Known => ({
+  model: changedModel(known.model, change),
+  isConnected: change.kind === 'connected' ? change.isConnected : known.isConnected,
+  problem: change.kind === 'problem' ? change.message : known.problem,
+});
+
+/** Reads the state, follows the events, and reads the state anew after a gap. */
+export function useModel(api: Api, onRefused: () => void): readonly [Known, Dispatch<Change>] {
+  const [known, dispatch] = useReducer(changed, { model: undefined, isConnected: true, problem: undefined });
+  useEffect(() => {
+    const ended = new AbortController();
+    const readAll = async (): Promise<string> => {
+      const dev = await api.get<DevState>('state');
+      const list = await api.get<DeliveryList>('deliveries');
+      if (!ended.signal.aborted) dispatch({ kind: 'read', dev, list });
+      return dev.lastEvent;
+    };
+    const failed = (error: unknown): void => {
+      if (ended.signal.aborted) return;
+      if (codeOf(error) === 'unauthorized') onRefused();
+      else dispatch({ kind: 'problem', message: (error as Error).message });
+    };
+    const follow = async (): Promise<void> => {
+      const lastId = await readAll();
+      // One after the other: what comes behind a gap is newer than the state that is read because of it.
+      let tail = Promise.resolve();
+      const onEvent = ({ type, data }: StreamedEvent): void => {
+        const before = tail;
+        const next = async (): Promise<void> => {
+          await before;
+          if (type === 'gap') await readAll();
+          else dispatch({ kind: 'event', type, data: JSON.parse(data) });
+        };
+        tail = next().catch(failed);
+      };
+      await followEvents(
+        api,
+        lastId,
+        {
+          onEvent,
+          onConnected: (isConnected) => dispatch({ kind: 'connected', isConnected }),
+          onRefused: failed,
+        },
+        ended.signal,
+      );
+    };
+    follow().catch(failed);
+    return () => ended.abort();
+  }, [api]);
+  return [known, dispatch];
+}

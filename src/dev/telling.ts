@@ -1,0 +1,89 @@
+import type { DeliveryLog, Entry } from './delivery-log.ts';
+import { nextStep } from './next-step.ts';
+import type { Sellers } from './sellers.ts';
+import type { HookEvent, Told } from './wire.ts';
+
+/** For so long what names no delivery may be about the latest one, ms. */
+const RECENT_MS = 15_000;
+
+/** What hooks of a receiver are told to. */
+export interface TellingParts {
+  readonly sellers: Sellers;
+  readonly log: DeliveryLog;
+  /** Unix ms. */
+  readonly now: () => number;
+  readonly heard: (event: HookEvent) => void;
+}
+
+/** A word for the row. */
+function wordOf(told: Told, { row }: Entry): string | undefined {
+  switch (told.hook) {
+    case 'handled':
+      return told.state;
+    case 'refused':
+      return 'refused';
+    case 'outcome':
+      // A copy has the state of the event, and what became of the copy is that it was one.
+      if (told.kind === 'duplicate' || told.kind === 'stale') return told.kind;
+      // How its run ended says more.
+      return row.told ?? told.state ?? told.kind;
+    case 'alarm':
+      return undefined;
+  }
+}
+
+/** True if a hook of this kind told of the entry already. */
+const hasHeard = ({ tellings }: Entry, { hook }: Told): boolean =>
+  tellings.some((told) => told.hook === hook);
+
+/** True if the answer that is told may be the entry's. */
+const mayBe = ({ row }: Entry, told: Told): boolean =>
+  !('status' in told) || row.status === undefined || row.status === told.status;
+
+/** The delivery that a hook told of; undefined: none of dev's. */
+function aboutOf(told: Told, { log, now, sellers }: TellingParts): Entry | undefined {
+  const seller = sellers.list.find(({ agentUrl }) => agentUrl === told.sender);
+  const isSent = ({ to, row }: Entry): boolean =>
+    to !== undefined && (!seller || row.scheme === seller.scheme);
+  const latest = (fits: (entry: Entry) => boolean): Entry | undefined =>
+    log.findLast((entry) => isSent(entry) && fits(entry) && mayBe(entry, told) && !hasHeard(entry, told)) ??
+    log.findLast((entry) => isSent(entry) && fits(entry));
+  if (told.hook === 'alarm')
+    return latest(({ row }) => row.at > now() - RECENT_MS && row.state !== 'captured');
+  if ('proof' in told && told.proof !== undefined) return latest(({ proof }) => proof === told.proof);
+  if ('key' in told && told.key !== undefined) return latest(({ key }) => key === told.key);
+  // A body without an event has neither key nor proof; what ended before it was known whose it is, e.g. for a store that is away, has
+  // no sender either, and is one of dev's if dev has just sent one that was answered so.
+  const isRecent = ({ row }: Entry): boolean => seller !== undefined || row.at > now() - RECENT_MS;
+  return log.findLast(
+    (entry) => isSent(entry) && isRecent(entry) && mayBe(entry, told) && !hasHeard(entry, told),
+  );
+}
+
+/** Keeps it with its delivery, whose next step may follow from it. */
+function keep(told: Told, about: Entry, { log, sellers }: TellingParts): void {
+  const { id, scheme = 'signature' } = about.row;
+  const word = wordOf(told, about);
+  const entry = log.change(id, { told, ...(word !== undefined && { row: { told: word } }) });
+  const next = entry && nextStep(entry, sellers.byScheme[scheme]);
+  if (next !== undefined && next !== entry?.row.next) log.change(id, { row: { next } });
+}
+
+/** Without the event, which the delivery has: the ring keeps many. */
+function briefly(told: Told): Told {
+  if (told.hook !== 'outcome') return told;
+  const { event: _event, ...rest } = told;
+  return rest;
+}
+
+/** Takes what hooks tell (dev.md §3.2). Of others' sellers nothing is kept. */
+export function createTelling(parts: TellingParts): (told: Told) => void {
+  const isOurs = ({ sender }: Told): boolean =>
+    sender === undefined || parts.sellers.list.some(({ agentUrl }) => agentUrl === sender);
+  return (told) => {
+    const about = isOurs(told) ? aboutOf(told, parts) : undefined;
+    if (about) keep(told, about, parts);
+    if (about || (isOurs(told) && told.hook === 'alarm'))
+      parts.heard({ told: briefly(told), ...(about && { delivery: about.row.id }) });
+  };
+}

@@ -1,0 +1,64 @@
+import { connect } from 'node:net';
+import type { ReceiverState } from './wire.ts';
+
+const EVERY_MS = 500;
+/** No answer to the attempt by then is none. */
+const ATTEMPT_MS = 400;
+
+/** What is watched. */
+export interface WatchParts {
+  readonly forward: string;
+  /** Unix ms. */
+  readonly now: () => number;
+  /** Told of each change. */
+  readonly changed: (state: ReceiverState) => void;
+}
+
+/** Tries the receiver's address again and again (dev.md §3.3). */
+export interface Watcher {
+  readonly state: () => ReceiverState;
+  readonly stop: () => void;
+}
+
+/** Resolves with why nothing can be connected to, or undefined. */
+function attempt(host: string, port: number, signal: AbortSignal): Promise<string | undefined> {
+  return new Promise((resolve) => {
+    const socket = connect({ host, port, signal });
+    const end = (error?: string): void => {
+      socket.destroy();
+      resolve(error);
+    };
+    socket.setTimeout(ATTEMPT_MS, () => end('ETIMEDOUT'));
+    socket.once('connect', () => end());
+    socket.once('error', ({ code, message }: NodeJS.ErrnoException) => end(code ?? message));
+  });
+}
+
+/** Starts watching. */
+export function watchReceiver({ forward, now, changed }: WatchParts): Watcher {
+  const { hostname, port, protocol } = new URL(forward);
+  const host = hostname.replace(/^\[|\]$/g, '');
+  const at = port === '' ? (protocol === 'https:' ? 443 : 80) : Number(port);
+  const ended = new AbortController();
+  let current: ReceiverState = { state: 'unknown', since: now() };
+  let timer: NodeJS.Timeout | undefined;
+
+  const look = async (): Promise<void> => {
+    const error = await attempt(host, at, ended.signal);
+    if (ended.signal.aborted) return;
+    const state = error === undefined ? 'up' : 'down';
+    if (state !== current.state) {
+      current = { state, since: now(), ...(error !== undefined && { error }) };
+      changed(current);
+    }
+    timer = setTimeout(() => void look(), EVERY_MS).unref();
+  };
+  void look();
+  return {
+    state: () => current,
+    stop() {
+      ended.abort();
+      clearTimeout(timer);
+    },
+  };
+}

@@ -1,0 +1,375 @@
+/*
+ * The types of every request, answer and event of dev's local API (dev.md §4). The page imports them too, so nothing of
+ * the library is imported here but names of things that are sent.
+ */
+import type { DeliveryReport, TaskStatus } from '../events/event.ts';
+import type { EditionName } from '../shared/editions.ts';
+import type { SampleFamily } from '../testing/payloads.ts';
+import type { Told } from './told.ts';
+
+export type { Told } from './told.ts';
+
+/** One of dev's sellers, by the scheme that it authenticates its deliveries with. */
+export type DevScheme = 'signature' | 'hmac' | 'bearer';
+
+/** The type of a delivery report. */
+export type DevReport = DeliveryReport['notification_type'];
+
+/** A seller of dev's, and how a receiver comes to know it. */
+export interface DevSeller {
+  readonly scheme: DevScheme;
+  readonly agentUrl: string;
+  /** Where its deliveries are posted to. */
+  readonly forward: string;
+  /** The URL that its deliveries are signed for: the receiver's `publicUrl`. */
+  readonly publicUrl: string;
+  /** The options to paste into a receiver: `senders: [ … ], allowLoopback: true,`. It has the secret of a legacy seller. */
+  readonly line: string;
+}
+
+/** What is delivered (dev.md §2.1). */
+export type DevPayload =
+  | {
+      readonly kind: 'task';
+      readonly transport: 'tool' | 'agent';
+      readonly status: TaskStatus;
+      /** Of a task that was sent before. A new one where absent. */
+      readonly taskId?: string;
+    }
+  | { readonly kind: 'report'; readonly type: DevReport }
+  | { readonly kind: 'family'; readonly name: SampleFamily }
+  /** A proof of control of the URL. */
+  | { readonly kind: 'challenge' }
+  /** A body as it is. */
+  | { readonly kind: 'body'; readonly text: string };
+
+/** The body of `POST /api/send`. */
+export interface SendRequest {
+  readonly payload: DevPayload;
+  /** `signature`. */
+  readonly scheme?: DevScheme;
+  /** The key of a signature. `ed25519`. */
+  readonly key?: 'ed25519' | 'p256';
+  /** As a seller of this edition writes it. The newest. */
+  readonly edition?: EditionName;
+  /** A name of the table of mistakes. */
+  readonly mistake?: string;
+}
+
+/** The body of `POST /api/scenarios/:name`; all members are optional. */
+export interface ScenarioRequest {
+  /** `signature`. */
+  readonly scheme?: DevScheme;
+  readonly edition?: EditionName;
+}
+
+/** The answer to `POST /api/scenarios/:name`. */
+export interface ScenarioStarted {
+  readonly run: number;
+}
+
+/** The body of `POST /api/deliveries/:id/resend`: the same bytes and headers, or signed anew with the same body. */
+export interface ResendRequest {
+  readonly how: 'same' | 'anew';
+}
+
+/** The body of `POST /api/captures`: text that was pasted, or a file of the folder of `captureRefused`. */
+export type CaptureRequest =
+  | {
+      readonly text: string;
+      /** A JWK or JWKS as JSON text, to verify with in place of dev's sellers. */
+      readonly keys?: string;
+    }
+  | { readonly file: string };
+
+/** One file of the folder of `captureRefused`. */
+export interface CaptureFile {
+  readonly file: string;
+  /** Unix ms. */
+  readonly at: number;
+  readonly bytes: number;
+}
+
+/** The answer to `GET /api/captures`: the newest files first, at most 1,000. */
+export interface CaptureList {
+  /** The folder as it was given, or the default. */
+  readonly folder: string;
+  /** Absent: the folder cannot be read, or is not there. */
+  readonly files?: readonly CaptureFile[];
+}
+
+/** The answer that a right receiver gives. */
+export interface Expected {
+  readonly status: '2xx' | number;
+  /** In `WWW-Authenticate` of a 401, or in the body. */
+  readonly code?: string;
+  /** Another status that is right too: 503 for a key id of which the receiver cannot say yet that it is unknown. */
+  readonly or?: number;
+}
+
+/** A choice of a mistake, and the schemes that can make it. */
+export interface MistakeChoice extends Expected {
+  readonly name: string;
+  /** What is sent, as a sentence. */
+  readonly sends: string;
+  readonly schemes: readonly DevScheme[];
+}
+
+/** A choice of a scenario. */
+export interface ScenarioChoice {
+  readonly name: string;
+  /** What it does, as a sentence. */
+  readonly says: string;
+  readonly schemes: readonly DevScheme[];
+}
+
+/** Everything that can be sent. */
+export interface DevChoices {
+  readonly schemes: readonly DevScheme[];
+  readonly keys: readonly ('ed25519' | 'p256')[];
+  readonly transports: readonly ('tool' | 'agent')[];
+  readonly statuses: readonly TaskStatus[];
+  readonly reports: readonly DevReport[];
+  readonly families: readonly SampleFamily[];
+  readonly editions: readonly EditionName[];
+  readonly mistakes: readonly MistakeChoice[];
+  readonly scenarios: readonly ScenarioChoice[];
+}
+
+/** The receiver at `--forward`, as dev finds it twice a second (dev.md §3.3). */
+export interface ReceiverState {
+  /** `unknown`: not tried yet. */
+  readonly state: 'unknown' | 'up' | 'down';
+  /** Since when it is so, Unix ms. */
+  readonly since: number;
+  /** Why nothing can be connected to, e.g. `ECONNREFUSED`. */
+  readonly error?: string;
+}
+
+/** The answer to `GET /api/state`. */
+export interface DevState {
+  /** Of the package. */
+  readonly version: string;
+  readonly port: number;
+  readonly forward: string;
+  readonly publicUrl: string;
+  /** The name in wire identifiers, e.g. `proto`. */
+  readonly protocol: string;
+  readonly sellers: readonly DevSeller[];
+  readonly receiver: ReceiverState;
+  /** True if a hook of `proto-webhooks/testing` has told anything since the start. */
+  readonly hookHeard: boolean;
+  /** The id of the last event, for `Last-Event-ID`. */
+  readonly lastEvent: string;
+  /** Scenarios that run, and the latest of those that have ended. */
+  readonly scenarios: readonly ScenarioRun[];
+  readonly choices: DevChoices;
+}
+
+/** The first cause that `explain` found. */
+export interface Cause {
+  /** E.g. `key-missing`. */
+  readonly cause: string;
+  readonly says: string;
+}
+
+/** One delivery as a row of the list. */
+export interface DeliveryRow {
+  /** From 1, in the order of sending. */
+  readonly id: number;
+  /** When it was sent, or a capture taken in; Unix ms. */
+  readonly at: number;
+  /**
+   * `sending`: no answer yet. `answered`. `unanswered`: the connection broke, or no answer came in time. `captured`: it
+   * was not sent by dev.
+   */
+  readonly state: 'sending' | 'answered' | 'unanswered' | 'captured';
+  /** In words, e.g. `completed (tool)`, `report: final`, `impairment`, `proof of control`, `raw HTTP`. */
+  readonly what: string;
+  /** Absent of a capture that is not one of a seller of dev's. */
+  readonly scheme?: DevScheme;
+  readonly edition?: EditionName;
+  readonly mistake?: string;
+  /** The delivery that it repeats. */
+  readonly resent?: { readonly of: number; readonly how: ResendRequest['how'] };
+  readonly scenario?: { readonly name: string; readonly run: number };
+  /** Of the body. */
+  readonly bytes: number;
+  /** Of the answer. */
+  readonly status?: number;
+  /** Of the answer: `error="…"` of `WWW-Authenticate`, else `error.code` of the body. */
+  readonly code?: string;
+  /** From sending to the end of the answer. */
+  readonly ms?: number;
+  /** Absent of a capture. */
+  readonly expected?: Expected;
+  /** Absent until it is answered. False without an answer. */
+  readonly asExpected?: boolean;
+  readonly cause?: Cause;
+  /** What to do next, in one sentence (dev.md §3.4). Absent where the answer is the expected one. */
+  readonly next?: string;
+  /** How the handler's run ended, or what became of the delivery, in a word, if a hook told: e.g. `applied`, `refused`. */
+  readonly told?: string;
+}
+
+/** Bytes that are shown. */
+export interface ShownBytes {
+  /** `utf8` where they are, else `base64`. */
+  readonly encoding: 'utf8' | 'base64';
+  readonly text: string;
+  /** How many there were; `text` has fewer where it is cut. */
+  readonly bytes: number;
+  readonly cut: boolean;
+}
+
+export type HeaderLine = readonly [name: string, value: string];
+
+/** What was sent, or captured. */
+export interface ShownRequest {
+  readonly method: string;
+  /** The URL that it was made for. */
+  readonly url: string;
+  /** Where it was posted to. Absent of a capture. */
+  readonly to?: string;
+  readonly headers: readonly HeaderLine[];
+  readonly body: ShownBytes;
+}
+
+/** What the receiver answered. */
+export interface ShownAnswer {
+  /** As of an attempt of the fake seller. `success`: 2xx. */
+  readonly outcome: 'success' | 'failed' | 'timeout' | 'connection_error';
+  /** Absent where none came. */
+  readonly status?: number;
+  readonly headers: readonly HeaderLine[];
+  readonly body: ShownBytes;
+}
+
+/** One step of a receiver with its verdict, by `explain`. */
+export interface ShownStep {
+  readonly id: string;
+  readonly title: string;
+  /** `open`: not judged, `detail` says why. */
+  readonly verdict: 'pass' | 'fail' | 'open';
+  readonly code?: string;
+  readonly detail?: string;
+}
+
+/** Why a step fails, and what to change. */
+export interface ShownFinding extends Cause {
+  /** The id of the step that it explains. */
+  readonly step: string;
+  readonly fix: string;
+  /** False: it is only likely. */
+  readonly proved: boolean;
+}
+
+/** What `explain` says. */
+export interface ShownExplanation {
+  readonly ok: boolean;
+  readonly steps: readonly ShownStep[];
+  readonly findings: readonly ShownFinding[];
+  /** How a capture was read, and what was assumed. */
+  readonly notes: readonly string[];
+}
+
+/** The answer to `GET /api/deliveries/:id` and to `POST /api/captures`: one delivery in full (dev.md §3.1). */
+export interface DeliveryFull extends DeliveryRow {
+  readonly request: ShownRequest;
+  /** The text that was signed, or has to be; absent where there is no signature. */
+  readonly signatureBase?: string;
+  readonly answer?: ShownAnswer;
+  /** Absent until it was explained, and where nothing can be (`explainError` says why). */
+  readonly explanation?: ShownExplanation;
+  readonly explainError?: string;
+  /** What a hook told of it, in its order. */
+  readonly tellings: readonly Told[];
+}
+
+/** The answer to `GET /api/deliveries?before=N`: the newest first, at most 100. */
+export interface DeliveryList {
+  readonly rows: readonly DeliveryRow[];
+  /** The `before` of the next page; absent: there is none. */
+  readonly before?: number;
+}
+
+/** One step of a scenario that was sent. */
+export interface ScenarioStep {
+  /** What is sent, as a sentence. */
+  readonly sends: string;
+  readonly expected: Expected;
+  readonly delivery: number;
+  /** Absent until it is answered. */
+  readonly ok?: boolean;
+}
+
+/** A scenario that runs or has run. */
+export interface ScenarioRun {
+  /** From 1. */
+  readonly run: number;
+  readonly name: string;
+  readonly scheme: DevScheme;
+  readonly startedAt: number;
+  /** `waiting`: for a call of the buyer's. `failed`: an answer was not the expected one, or what was waited for did not come. */
+  readonly state: 'running' | 'waiting' | 'passed' | 'failed';
+  readonly steps: readonly ScenarioStep[];
+  /** What is waited for, or why it failed; what to start where nothing came. */
+  readonly note?: string;
+}
+
+/** What a hook told, with the delivery that it was found to be about. */
+export interface HookEvent {
+  readonly told: Told;
+  readonly delivery?: number;
+}
+
+/** A call of the buyer's to a seller of dev's (dev.md §1.5). */
+export interface CallEvent {
+  readonly at: number;
+  readonly scheme: DevScheme;
+  /** E.g. `create_media_buy`. */
+  readonly tool: string;
+  /** The webhook URL that the call names, which is shown and not called. */
+  readonly webhookUrl?: string;
+  readonly taskId?: string;
+  readonly mediaBuyId?: string;
+}
+
+/** The data of each server-sent event, by its name. */
+export interface DevEvents {
+  /** New or changed. */
+  readonly delivery: DeliveryRow;
+  readonly receiver: ReceiverState;
+  readonly scenario: ScenarioRun;
+  readonly hook: HookEvent;
+  readonly call: CallEvent;
+  /** What follows `Last-Event-ID` is not kept: read the state anew. */
+  readonly gap: Readonly<Record<string, never>>;
+}
+
+/** The codes of errors of the API; they stay. */
+export type DevErrorCode =
+  | 'forbidden_host'
+  | 'forbidden_origin'
+  | 'unauthorized'
+  | 'not_found'
+  | 'method_not_allowed'
+  | 'unsupported_media_type'
+  | 'body_too_large'
+  | 'bad_request'
+  /** The file table has it, and the scheme cannot make it. */
+  | 'mistake_needs_signature'
+  | 'unknown_mistake'
+  | 'unknown_scenario'
+  | 'scenario_running'
+  /** The capture cannot be read, or there is nothing to verify it with. */
+  | 'unreadable_capture'
+  /** What was kept of a delivery is cut, so that it cannot be sent again. */
+  | 'not_kept'
+  | 'too_many_streams'
+  | 'internal';
+
+/** The body of every answer but 2xx. */
+export interface DevError {
+  readonly error: { readonly code: DevErrorCode; readonly message: string };
+}

@@ -1,0 +1,111 @@
+import { describe, expect, it } from 'vitest';
+import type { Told } from '../../src/dev/for-tests.ts';
+import { ask, world, type World } from './kit.ts';
+
+const payload = { kind: 'task', transport: 'tool', status: 'completed' } as const;
+
+async function tell({ dev }: World, told: Told): Promise<void> {
+  expect((await ask(dev, 'told', told)).status).toBe(200);
+}
+
+const keyOf = (text: string): string => (JSON.parse(text) as { idempotency_key: string }).idempotency_key;
+
+describe('what hooks tell', () => {
+  it('is found by the key of the event, and stands beside its delivery', async () => {
+    const at = await world();
+    const sender = at.dev.sellers[0]?.agentUrl ?? '';
+    const shown = await at.full((await at.send({ payload })).id);
+    await at.send({ payload });
+    expect((await at.state()).hookHeard).toBe(false);
+    const key = keyOf(shown.request.body.text);
+    const event = { kind: 'task', status: 'completed', data: { a: 1 } };
+    const handled = {
+      hook: 'handled',
+      sender,
+      key,
+      deliveryId: 'd',
+      state: 'applied',
+      run: 1,
+      durationMs: 2,
+      waitedMs: 3,
+    } as const;
+    await tell(at, handled);
+    const outcome = {
+      hook: 'outcome',
+      sender,
+      kind: 'accepted',
+      state: 'applied',
+      status: 200,
+      key,
+      deliveryId: 'd',
+      event,
+    } as const;
+    await tell(at, outcome);
+    expect(await at.full(shown.id)).toMatchObject({ told: 'applied', tellings: [handled, outcome] });
+    expect((await at.full(shown.id + 1)).tellings).toEqual([]);
+    expect((await at.state()).hookHeard).toBe(true);
+  });
+
+  it('of a refusal is found by its signature', async () => {
+    const at = await world();
+    const row = await at.send({ payload, mistake: 'tampered-body' });
+    await at.send({ payload, mistake: 'tampered-body' });
+    const { request } = await at.full(row.id);
+    const proof = request.headers.find(([name]) => name === 'Signature')?.[1] ?? '';
+    await tell(at, {
+      hook: 'refused',
+      status: 401,
+      code: 'webhook_signature_digest_mismatch',
+      detail: 'why',
+      proof,
+    });
+    expect(await at.full(row.id)).toMatchObject({ told: 'refused', tellings: [{ detail: 'why' }] });
+  });
+
+  it('is the reason of a 503, the latest that was told', async () => {
+    const at = await world({ listener: (_, res) => void res.writeHead(503).end() });
+    const sender = at.dev.sellers[0]?.agentUrl ?? '';
+    const { id } = await at.send({ payload });
+    const key = keyOf((await at.full(id)).request.body.text);
+    await tell(at, {
+      hook: 'outcome',
+      sender,
+      kind: 'unavailable',
+      status: 503,
+      code: 'handler_failed',
+      detail: 'it threw',
+      key,
+    });
+    expect((await at.full(id)).next).toBe('handler_failed: it threw');
+    await tell(at, {
+      hook: 'handled',
+      sender,
+      key,
+      deliveryId: 'd',
+      state: 'failed',
+      run: 1,
+      durationMs: 1,
+      waitedMs: 1,
+      error: 'no table buys',
+    });
+    expect((await at.full(id)).next).toBe('the handler failed: no table buys');
+    await tell(at, { hook: 'alarm', code: 'store_unavailable', message: 'the store is away' });
+    expect((await at.full(id)).next).toBe('alarm store_unavailable: the store is away');
+  });
+
+  it("of others' sellers is not kept, and of what dev did not send neither", async () => {
+    const at = await world();
+    const { id } = await at.send({ payload });
+    const key = keyOf((await at.full(id)).request.body.text);
+    await tell(at, {
+      hook: 'outcome',
+      sender: 'https://seller.example/mcp',
+      kind: 'accepted',
+      status: 200,
+      key,
+    });
+    await tell(at, { hook: 'outcome', kind: 'accepted', status: 200, key: 'another' });
+    await tell(at, { hook: 'refused', status: 401, code: 'x', detail: 'y', proof: 'sig1=:AA:' });
+    expect((await at.full(id)).tellings).toEqual([]);
+  });
+});
