@@ -97,10 +97,13 @@ const shown = ({ ok, steps, findings }: Explanation, notes: readonly string[]): 
   notes,
 });
 
+/** Of one search, bytes: a part of a second, in which dev answers nobody. `explain` of the command line searches on. */
+const MOST_WORK = 48 * 1024 * 1024;
+
 /** Explains a capture, or anything that is given as one. Rejects for nothing that the delivery is. */
 export async function explained(input: ExplainInput, notes: readonly string[] = []): Promise<Explained> {
   try {
-    return { explanation: shown(await explainDelivery(input), notes) };
+    return { explanation: shown(await explainDelivery({ ...input, mostWork: MOST_WORK }), notes) };
   } catch (error) {
     // Keys that were pasted and are none, or a URL without a canonical form.
     if (isOfKind(error, ConfigError) || isOfKind(error, TargetUriError))

@@ -188,3 +188,28 @@ describe('captures of the folder', () => {
     expect([long.status, long.body.error?.code]).toEqual([400, 'unreadable_capture']);
   });
 });
+
+describe('a large capture', () => {
+  it('is explained in part, so that dev goes on answering', async () => {
+    const { dev, send, full } = await world({ listener: (_, res) => void res.end() });
+    const rows = Array.from({ length: 8_000 }, (_, id) => ({
+      id,
+      value: id * 1.5,
+      name: `Some name ${id}`,
+      tags: ['a', 'b'],
+    }));
+    const text = JSON.stringify({
+      idempotency_key: crypto.randomUUID(),
+      task_id: 't',
+      status: 'completed',
+      result: { rows },
+    });
+    const { request } = await full((await send({ payload: { kind: 'body', text } })).id);
+    const lines = request.headers.map(([name, value]) => `${name}: ${value}`);
+    const body = text.replace('Some name 1"', 'Some name 2"');
+    const capture = [`POST /hook HTTP/1.1`, ...lines, '', body].join('\r\n');
+    const { body: taken } = await ask<DeliveryFull>(dev, 'captures', { text: capture });
+    expect(taken.cause?.cause).toBe('body-other');
+    expect(taken.explanation?.findings[0]?.says).toContain('Not searched further');
+  });
+});

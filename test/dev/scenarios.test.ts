@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { SCENARIOS, type DeliveryRow } from '../../src/dev/for-tests.ts';
+import { type DeliveryRow, type ScenarioKit, SCENARIOS } from '../../src/dev/for-tests.ts';
+import { samplePayloads } from '../../src/testing/index.ts';
 import { ask, SCHEMES, world } from './kit.ts';
 
 const OF_DEV = ['retries', 'duplicate', 'replay', 'out-of-order', 'two-at-once', 'proof-of-control'];
@@ -78,4 +79,22 @@ describe('scenarios', () => {
     const jwks = await fetch(`${dev.sellers[0]?.agentUrl}/jwks.json`);
     expect(((await jwks.json()) as { keys: unknown[] }).keys).toHaveLength(3);
   }, 60_000);
+
+  it('a new key that a receiver cannot look for yet is sent once more when it can', async () => {
+    const answers = [true, false, true, true];
+    const waits: number[] = [];
+    const sent: (boolean | undefined)[] = [];
+    const kit = {
+      payloads: samplePayloads(),
+      addKey: async () => ({ kid: 'new' }),
+      sleep: async (ms: number) => waits.push(ms),
+      send: async ({ key }: { key?: object }) => {
+        sent.push(key !== undefined);
+        return { asExpected: answers.shift() } as DeliveryRow;
+      },
+    };
+    await SCENARIOS['key-rotation']?.run(kit as unknown as ScenarioKit);
+    expect(sent).toEqual([false, true, true, false]);
+    expect(waits).toEqual([31_000]);
+  });
 });

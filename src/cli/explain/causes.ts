@@ -187,7 +187,7 @@ const lookAtPurpose: Look = async (made, step, again) => {
 const sameBytes = (a: Uint8Array, b: Uint8Array): boolean => Buffer.compare(a, b) === 0;
 
 /** Check 11. */
-const lookAtBody: Look = async ({ request, context }, step) => {
+const lookAtBody: Look = async ({ input, request, context }, step) => {
   const { headers, rawBody } = request.delivery;
   const digest = readContentDigest(headers.get('content-digest') ?? []);
   if (typeof digest === 'string' || digest.sha256 === undefined) {
@@ -204,7 +204,8 @@ const lookAtBody: Look = async ({ request, context }, step) => {
   const actual = context.hashes.sha256(rawBody);
   const form = byteForms(text, 'Content-Digest').find(({ bytes }) => sameBytes(bytes, actual));
   if (form) return [{ step: step.id, proved: true, fix: '', ...form.change }];
-  return searchBody(rawBody, (bytes) => sameBytes(signed, context.hashes.sha256(bytes)), step.id);
+  const isSigned = (bytes: Uint8Array): boolean => sameBytes(signed, context.hashes.sha256(bytes));
+  return searchBody(rawBody, isSigned, step.id, input.mostWork);
 };
 
 function timeFinding(timestamp: string, receivedAt: number, step: string): Finding {
@@ -248,7 +249,7 @@ const HMAC_FORMS: readonly HmacForm[] = [
 ];
 
 /** The legacy HMAC: its clock, its form, and the body. */
-const lookAtHmac: Look = async ({ request, context }, step) => {
+const lookAtHmac: Look = async ({ input, request, context }, step) => {
   const { headers, rawBody } = request.delivery;
   const named = hmacProtocol(headers, context.protocols);
   const { hmacSignatureHeader, hmacTimestampHeader } = 'kind' in named ? context.protocols[0] : named;
@@ -267,7 +268,7 @@ const lookAtHmac: Look = async ({ request, context }, step) => {
     });
   const form = HMAC_FORMS.find(({ prefix }) => isSigned(prefix(timestamp), rawBody));
   if (form) return [{ step: step.id, cause: 'headers', says: form.says, fix: form.fix, proved: true }];
-  const found = searchBody(rawBody, (bytes) => isSigned(`${timestamp}.`, bytes), step.id);
+  const found = searchBody(rawBody, (bytes) => isSigned(`${timestamp}.`, bytes), step.id, input.mostWork);
   if (found.some(({ proved }) => proved)) return found;
   const says = 'No given secret makes this signature of the body.';
   const fix =

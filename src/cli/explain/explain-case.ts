@@ -41,6 +41,8 @@ export interface ExplainInput extends Known {
   readonly maxBodyBytes?: number | undefined;
   /** Media types taken beside `application/json`. */
   readonly contentTypes?: readonly string[] | undefined;
+  /** Bytes that a search for what was signed may write and hash: seconds of work where it is absent. */
+  readonly mostWork?: number | undefined;
 }
 
 /** One step of a receiver with its verdict on this delivery. */
