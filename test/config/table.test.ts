@@ -95,6 +95,15 @@ describe('the table of options', () => {
     it.each(choices)('%s: has its default', (name, value) => {
       expect(rows.get(name)).toContain(`\`${value}\``);
     });
+
+    it.each([
+      ['worker', 'concurrency', WORKER.concurrency.standard],
+      ['worker', 'pollMs', WORKER.pollMs.standard],
+      ['retry', 'attempts', RETRY.attempts.standard],
+      ['retry', 'crashes', RETRY.crashes.standard],
+    ])('%s: has the default of its member %s', (name, member, value) => {
+      expect(rows.get(name)).toMatch(new RegExp(`\`${member}\` ${spaced(value)}\\b`));
+    });
   });
 
   it('defaults that depend on others', () => {
