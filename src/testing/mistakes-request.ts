@@ -1,5 +1,5 @@
 // Rows of the table of wrong deliveries: refused before any signature is looked at, by their scheme, or by check 14
-// for their body. mistakes.ts puts them into the table.
+// for their body. The table in mistakes.ts takes them.
 import {
   type Altered,
   but,
