@@ -1,5 +1,5 @@
-// Checks of single options: names, numbers, flags, texts, loggers (admission.md §2.12). Every function of the package
-// that takes options calls them. So a mistake has one form: a ConfigError that says what to write.
+// Checks of single options: names, numbers, flags, texts, loggers (admission.md §2.12). Functions of the package that
+// take options call them. So a mistake has one form: a ConfigError that says what to write.
 import type { Logger } from '../shared/alarms.ts';
 import { ConfigError, textOf } from '../shared/errors.ts';
 

@@ -41,7 +41,7 @@ export const PARTS: readonly Rows[] = [
 
 /**
  * The table of wrong deliveries: every mistake by its name. The probe, the fake seller, the conformance vectors and
- * the fuzzer all make theirs of it. A row's `by` names those that can make it.
+ * the fuzzer all make theirs of it. If one of them cannot make a row, its `by` names those that can.
  */
 export const WRONG_DELIVERIES: Rows = Object.fromEntries(PARTS.flatMap((part) => Object.entries(part)));
 
