@@ -37,8 +37,8 @@ export { createBufferBudget, createPieces, createTickets } from './receiver/tick
 export { limited, orLate, type Schedule, settledWithin, sleep } from './shared/time-limits.ts';
 
 /**
- * Loads what a receiver loads when it first needs it and waits for with nobody: a test that counts turns of the event
- * loop, or has a clock of its own, waits for it first.
+ * Loads the modules that a receiver loads when it first needs them, without waiting for anybody. A test that counts
+ * turns of the event loop, or has a clock of its own, waits for this first.
  */
 export async function loadOnDemand(): Promise<void> {
   await Promise.all([

@@ -1,9 +1,12 @@
+// The main entry, `proto-webhooks`: receivers, verifiers, their errors and types. Stores, adapters and tools have
+// entries of their own, so that a receiver loads none that it does not use.
+
 export { createReceiver } from './receiver/receiver.ts';
 export { createVerifier } from './receiver/verifier.ts';
 export { ConfigError, Fault, PermanentError } from './shared/errors.ts';
 export { PrintableError } from './codec/printable-value.ts';
 
-// What a receiver, and a verifier, is made of.
+// Options of a receiver and of a verifier.
 export type { AdvancedOptions } from './config/advanced-options.ts';
 export type {
   Door,
@@ -41,7 +44,7 @@ export type { NameLookUp, KeyFetch, KeyFetchInit } from './keys/key-resolver.ts'
 export type { AdmissionPressure, PressureState } from './keys/admission-pressure.ts';
 export type { Durability, Store } from './stores/store.ts';
 
-// What its handlers get: `proto-webhooks/events` has what is in an event.
+// Types that handlers get: `proto-webhooks/events` has the contents of an event.
 export type { Handler, HandlerContext, Handlers, NotificationHandlers } from './config/receiver-options.ts';
 export type { ChallengeContext, OnChallenge } from './events/handlers.ts';
 export type { WebhookChallenge } from './events/challenge.ts';
@@ -57,7 +60,7 @@ export type {
 export type { EventRegistrations } from './events/event-registration.ts';
 export type { Observation, Observe, Observed } from './events/observation.ts';
 
-// What it answers, and tells its owner.
+// Types of answers, and of reports to the owner.
 export type {
   Acceptance,
   ChallengeEcho,

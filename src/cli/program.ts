@@ -1,3 +1,5 @@
+// Builds the command line of all verbs, and runs one command: output, exit code, errors in one line each. It is
+// called by main.ts, if the Node is new enough.
 import { Command, CommanderError } from 'commander';
 import { createRequire } from 'node:module';
 import { buffer } from 'node:stream/consumers';
@@ -29,7 +31,7 @@ import { addTasks } from './tasks/tasks-verb.ts';
 import { addVectorsRun } from './vectors/vectors-verb.ts';
 import { isError } from '../shared/realms.ts';
 
-/** What the command line needs of the process. */
+/** The parts of the process that the command line uses. */
 export type CliProcess = Pick<NodeJS.Process, 'env' | 'cwd' | 'stdin' | 'stdout' | 'stderr'> & ServeProcess;
 
 /** Exit codes: everything passed; something failed; the command could not be done as given. */
@@ -44,7 +46,7 @@ Examples:
 
 Exit codes: 0 pass, 1 fail, 2 usage.`;
 
-/** Bytes for a file or a pipe stay what they are. */
+/** Writes a line. Text for a file or a pipe stays as it is; for a terminal it is made harmless. */
 function write(stream: Pick<NodeJS.WriteStream, 'isTTY' | 'write'>, text: string): void {
   stream.write(`${stream.isTTY ? harmless(text) : text}\n`);
 }
@@ -59,32 +61,37 @@ function contextOf(process: CliProcess): CliContext {
   };
 }
 
-/** What a command was given wrongly, or what cannot be reached. */
+/** The errors that are no fault of this tool: a wrong argument, or something that cannot be reached. */
 const EXPECTED = [UsageError, ConfigError, Fault, RegistryError, TargetUriError] as const;
 
-/** Of every line that says what went wrong. */
+/** The beginning of every line about an error. */
 const PREFIX = 'proto-webhooks: ';
 
-/** Characters of a message: what it repeats of a file may be long. */
+/** The most characters of a message: the part of a file that it repeats may be long. */
 const MAX_MESSAGE = 4000;
 
-/** The one line for stderr, and undefined for what is nobody's mistake but ours. */
+/** The line for stderr; undefined for a fault of this tool. */
 function usageText(error: unknown): string | undefined {
   const expected = EXPECTED.some((kind) => error instanceof kind);
   if (!expected || !isError(error)) return undefined;
   return oneLine(error.message);
 }
 
-/** Others' words may be in it. */
+/** The text in one line, made printable: it may contain text of others. */
 const oneLine = (text: string): string => printableText(text.replace(/\s+/g, ' '), MAX_MESSAGE);
 
-/** With the stack, whose frames are lines of ours; the message may repeat what was read. */
+/**
+ * The text for a fault of this tool, with its stack. The frames are lines of ours; the message may repeat what was
+ * read.
+ */
 function faultText(error: unknown): string {
   const shown = printableValue(isError(error) ? error : String(error));
   return `a fault of this tool: ${isError(shown) ? (shown.stack ?? shown.message) : shown}`;
 }
 
-/** Stable, for scripts: what is printed with `--json`. `usage`: a wrong argument; `internal`: a fault of this tool. */
+/**
+ * The stable code for scripts, printed with `--json`. `usage`: a wrong argument; `internal`: a fault of this tool.
+ */
 function codeOf(error: unknown): string {
   if (error instanceof UsageError || error instanceof CommanderError) return 'usage';
   return EXPECTED.some((kind) => error instanceof kind) && isError(error) && 'code' in error
@@ -92,13 +99,13 @@ function codeOf(error: unknown): string {
     : 'internal';
 }
 
-/** Of the package that this file is part of, wherever it was bundled to. */
+/** The version of the package that this file is part of, wherever it was bundled to. */
 function ownVersion(): string {
   const own = createRequire(import.meta.url)('proto-webhooks/package.json') as { readonly version: string };
   return own.version;
 }
 
-/** What verbs that go on tell the command line. */
+/** The hooks by which verbs that keep running print, and end the command line. */
 type Hooks = ServeHooks & DevHooks;
 
 const NO_HOOKS: Hooks = {

@@ -1,3 +1,5 @@
+// Defines the option `advanced` of receivers and verifiers: its type alone. `ADVANCED` in defaults.ts has the default
+// and the bounds of each member (admission.md §2.12).
 import type { AdmissionPressure } from '../keys/admission-pressure.ts';
 import type { NameLookUp } from '../keys/key-resolver.ts';
 

@@ -1,13 +1,15 @@
+// Checks the options `auth` and `notificationToken` of a sender, and turns them into policies (verification.md §6.2,
+// §6.8, §6.9). The list of senders calls it; senders of deliveries check their secrets by `requireSecret`.
 import { isFieldName } from '../auth/rfc9421/signature-base.ts';
 import { ConfigError } from '../shared/errors.ts';
 import type { Protocols } from '../shared/wire-names.ts';
 import type { AuthPolicy, NotificationToken, Sender, SenderEntry } from './sender-entry.ts';
 import { oneOf, onlyKnown, refuseRepeated } from './validate.ts';
 
-/** contract.md §4.3: legacy credentials have at least so many characters. */
+/** The least number of characters of a legacy credential (contract.md §4.3). */
 const MIN_SECRET_LENGTH = 32;
 
-/** What sellers take as `push_notification_config.token` has at least so many. */
+/** The least number of characters that sellers take as `push_notification_config.token`. */
 const MIN_TOKEN_LENGTH = 16;
 
 /** @throws ConfigError for a credential that is too short to be one. */
@@ -39,7 +41,7 @@ function secrets(
   });
 }
 
-/** Fields that HTTP, signatures or the other schemes have their own use for. */
+/** Header fields that HTTP, signatures or the other schemes use themselves: none may carry the bearer token. */
 const TAKEN = /^(?:authorization|signature|signature-input|content-.*|connection|host|transfer-encoding)$/;
 
 function tokenHeader(where: string, header: unknown, protocols: Protocols): { readonly header?: string } {
@@ -55,7 +57,10 @@ function tokenHeader(where: string, header: unknown, protocols: Protocols): { re
   return { header: name };
 }
 
-/** How a sender is registered. @throws ConfigError for anything but one kind of auth with usable credentials. */
+/**
+ * The policy of the registered authentication. @throws ConfigError for anything but one kind of auth with usable
+ * credentials.
+ */
 export function authPolicy(where: string, auth: Sender['auth'], protocols: Protocols): AuthPolicy {
   if (auth === undefined) return { scheme: 'signature' };
   const names = Object.keys(auth ?? {});
@@ -85,7 +90,10 @@ export function authPolicy(where: string, auth: Sender['auth'], protocols: Proto
   );
 }
 
-/** @throws ConfigError for an unusable token, and beside a bearer token, which is the same thing. */
+/**
+ * The policy of the notification token.
+ * @throws ConfigError for an unusable token, and beside a bearer token, which is the same thing.
+ */
 export function tokenPolicy(
   where: string,
   value: NotificationToken | undefined,

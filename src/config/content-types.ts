@@ -1,14 +1,16 @@
+// Checks the option `contentTypes` (verification.md §7.25). The configuration calls it; `explain` and the settings
+// that a refusal names ask `isAdmissible`.
 import { ConfigError } from '../shared/errors.ts';
 
 /** `application/` and a name of RFC 6838 §4.2 that ends in `+json`; no wildcard, no parameters. */
 const ADMISSIBLE = /^application\/[a-z0-9][a-z0-9!#$&^_.+-]{0,120}\+json$/i;
 
-/** Whether the option `contentTypes` may name the type. */
+/** True if the option `contentTypes` may name the type. */
 export const isAdmissible = (type: unknown): type is string =>
   typeof type === 'string' && ADMISSIBLE.test(type);
 
 /**
- * The media types taken beside `application/json`, lower case.
+ * The media types that are accepted beside `application/json`, lower case.
  * @throws ConfigError for anything but a list of types of the form `application/…+json`.
  */
 export function contentTypes(types: unknown): ReadonlySet<string> {

@@ -1,3 +1,5 @@
+// The table of all options: kind, default and bounds of each, and the checks that follow from it (admission.md
+// §2.12). The checks of a receiver's and of a verifier's options call it.
 import { ConfigError } from '../shared/errors.ts';
 import type { WorkerOptions } from '../inbox/inbox-contract.ts';
 import type { AdvancedOptions } from './advanced-options.ts';
@@ -6,7 +8,7 @@ import type { Durability } from '../stores/store.ts';
 import { LONGEST_LEASE_MS, LONGEST_WAIT_MS } from '../stores/constants.ts';
 import { flag, MAX_TIMER_MS, oneOf, onlyKnown, wholeNumber } from './validate.ts';
 
-/** When handlers run: before the reply, or later from the inbox. */
+/** The moment at which handlers run: before the reply, or later from the inbox. */
 export type Mode = NonNullable<ReceiverOptions['mode']>;
 
 /** Members of `O` that are whole numbers. */
@@ -16,10 +18,10 @@ type NumberNames<O> = { [K in keyof O]-?: NonNullable<O[K]> extends number ? K :
 type NumberName = NumberNames<ReceiverOptions>;
 type AdvancedNumber = NumberNames<AdvancedOptions>;
 
-/** Every one of them, given or by default. */
+/** All numbers, given or by default. */
 export type Numbers = Readonly<Record<NumberName | AdvancedNumber, number>>;
 
-/** Options that a default depends on: they are read before it. */
+/** Options that other defaults depend on: they are read first. */
 type Before = Pick<
   Numbers,
   'maxBodyBytes' | 'leaseMs' | 'handlerDeadlineMs' | 'maxNonces' | 'maxNoncesPerSender'
@@ -32,7 +34,7 @@ interface NumberRule<S = number | ((before: Before) => number)> {
   readonly max?: number;
 }
 
-/** Without a default, `S` is undefined. */
+/** A choice of words. Without a default, `S` is undefined. */
 interface ChoiceRule<T, S = T> {
   readonly kind: 'choice';
   readonly of: readonly T[];
@@ -67,18 +69,21 @@ export const DAY_MS = 86_400_000;
 const MIN_RETENTION_MS = 600_000;
 const MAX_RETENTION_MS = 8 * DAY_MS;
 
-/** In the inbox nobody waits for the handler, and a worker holds many leases: both may be longer. */
+/**
+ * A default by mode. In the inbox nobody waits for the handler, and a worker holds many leases: both times may be
+ * longer.
+ */
 const byMode =
   (inline: number, inbox: number) =>
   ({ mode }: Before): number =>
     mode === 'inbox' ? inbox : inline;
 
-/** Twice that, and not less than `least`; a timer has to hold it. */
+/** Twice `ms`, and not less than `least`; a timer has to hold it. */
 const twice = (ms: number, least: number): number => Math.min(Math.max(least, 2 * ms), MAX_TIMER_MS);
 
 const DURABILITIES = ['process', 'disk', 'failover'] as const;
 
-/** Every option: its kind, default and bounds. What it is for says `ReceiverOptions`. */
+/** Every option: its kind, default and bounds. `ReceiverOptions` says what each is for. */
 export const OPTIONS: {
   readonly [K in keyof Required<ReceiverOptions>]: K extends NumberName
     ? NumberRule
@@ -100,12 +105,12 @@ export const OPTIONS: {
   contentTypes: SPECIAL,
   maxBodyBytes: count(1_048_576),
   handlerDeadlineMs: timer(byMode(8_000, 900_000)),
-  // Renewed four times, at least once a ms.
+  // A lease is renewed four times, at most once per ms: hence 4.
   leaseMs: count(byMode(8_000, 30_000), 4, LONGEST_LEASE_MS),
   retentionMs: SPECIAL,
   maxRecordsPerSender: count(1_000_000),
   maxPendingBytesPerSender: count(268_435_456),
-  // The widest first: none is over the one before, which would be reached sooner.
+  // The widest comes first. No cap may exceed the one before it, which would be reached sooner.
   maxNonces: count(10_000_000),
   maxNoncesPerSender: count(({ maxNonces }) => Math.min(200_000, maxNonces)),
   maxNoncesPerKey: count(({ maxNoncesPerSender }) => Math.min(100_000, maxNoncesPerSender)),
@@ -125,12 +130,12 @@ export const OPTIONS: {
   advanced: SPECIAL,
 };
 
-/** Every option under `advanced`, likewise. */
+/** Every option under `advanced`: its kind, default and bounds. */
 export const ADVANCED: {
   readonly [K in keyof Required<AdvancedOptions>]: K extends AdvancedNumber ? NumberRule : Rule;
 } = {
   renewMs: timer(({ leaseMs }) => Math.floor(leaseMs / 4)),
-  // The first copy is answered by its deadline, too.
+  // In mode `inline` the first copy is answered by its deadline, too.
   waitMs: timer(({ mode, handlerDeadlineMs }) => (mode === 'inbox' ? 8_000 : handlerDeadlineMs), 0),
   maxRunMs: timer(({ handlerDeadlineMs }) => twice(handlerDeadlineMs, 900_000)),
   queueUnattendedMs: timer(({ leaseMs }) => twice(leaseMs, 60_000)),
@@ -139,23 +144,23 @@ export const ADVANCED: {
   bodyDeadlineMs: timer(10_000),
   maxBufferedBytes: count(({ maxBodyBytes }) => Math.max(134_217_728, 8 * maxBodyBytes)),
   maxKeyDocumentBytes: count(536_870_912, 16_777_216),
-  // `direct`, where connections are made: src/keys/net/document-fetch.ts.
+  // The default, `direct`, is set where connections are made: src/keys/net/document-fetch.ts.
   dns: choice(['direct', 'system'], undefined),
   admissionPressure: SPECIAL,
 };
 
-/** Says for each of these names that it stands in `advanced`. */
+/** The advice for each of these names at the top level: it belongs into `advanced`. */
 const insideAdvanced = (names: object): Readonly<Record<string, string>> =>
   Object.fromEntries(Object.keys(names).map((name) => [name, `advanced: { ${name}: … }`]));
 
-/** Options that are objects of numbers. */
+/** Numbers of the option `retry`. */
 export const RETRY: { readonly [K in keyof Required<RetryOptions>]: NumberRule<number> } = {
   attempts: count(12),
   baseMs: count(1_000),
   maxMs: count(300_000, 1, LONGEST_WAIT_MS),
   crashes: count(5),
 };
-/** `batch` is `concurrency` where that is given. */
+/** Numbers of the option `worker`. Without a given `batch`, it is `concurrency`. */
 export const WORKER: { readonly [K in keyof Required<WorkerOptions>]: NumberRule<number> } = {
   concurrency: count(10, 1, 10_000),
   batch: count(10, 1, 10_000),
@@ -166,7 +171,7 @@ export const WORKER: { readonly [K in keyof Required<WorkerOptions>]: NumberRule
 export type AnyOptions = Omit<ReceiverOptions, 'store' | 'handlers'> &
   Partial<Pick<ReceiverOptions, 'store'>>;
 
-/** The options that exist. */
+/** The names of the options that exist. */
 interface Known {
   readonly options: object;
   readonly advanced: object;
@@ -174,9 +179,9 @@ interface Known {
 
 const RECEIVERS: Known = { options: OPTIONS, advanced: ADVANCED };
 
-/** Names, and each option by itself, but for the special ones. @throws ConfigError with the fix. */
+/** Checks names, and each option by itself, except the special ones. @throws ConfigError with the fix. */
 export function checkEach(options: AnyOptions, known: Known = RECEIVERS): void {
-  // A misspelt one would silently do nothing.
+  // A misspelt option would silently do nothing.
   onlyKnown('options', options, known.options, insideAdvanced(known.advanced));
   checkRules('', options as ReceiverOptions, OPTIONS);
   const { advanced = {} } = options;
@@ -194,14 +199,17 @@ function checkRules<O extends object>(
     const name = where + member;
     if (rule.kind === 'choice') oneOf(name, value as string | undefined, rule.of);
     if (rule.kind === 'flag') flag(name, value);
-    // What is called later: there a slip would be swallowed, for a hook cannot break an answer.
+    // A function is called later, and an error of a hook cannot break an answer: a wrong type would go unnoticed.
     if (rule.kind === 'function' && value !== undefined && typeof value !== 'function') {
       throw new ConfigError(`${name}: must be a function.`);
     }
   }
 }
 
-/** @throws ConfigError where one is not a whole number within its bounds, or two contradict each other. */
+/**
+ * Reads all numbers.
+ * @throws ConfigError if one is not a whole number within its bounds, or two contradict each other.
+ */
 export function numbersIn(options: AnyOptions): Numbers {
   const numbers: Record<string, number> = {};
   const mode = options.mode ?? OPTIONS.mode.standard;
@@ -209,7 +217,7 @@ export function numbersIn(options: AnyOptions): Numbers {
     for (const [name, rule] of Object.entries(rules)) {
       if (rule.kind !== 'number') continue;
       const { standard, min, max } = rule;
-      // Those that it depends on are read: they stand in the table before.
+      // The numbers that it depends on are read by now: they stand in the table before it.
       const fallback = typeof standard === 'number' ? standard : standard({ ...(numbers as Numbers), mode });
       const value = (given as Readonly<Record<string, number | undefined>>)[name];
       numbers[name] = wholeNumber(where + name, value, fallback, min, max);
@@ -221,7 +229,7 @@ export function numbersIn(options: AnyOptions): Numbers {
   return numbers as Numbers;
 }
 
-/** Ms. @throws ConfigError where records are forgotten sooner than senders were told. */
+/** Reads `retentionMs`, ms. @throws ConfigError if records are forgotten sooner than senders were told. */
 export function retentionIn({ retentionMs = DAY_MS }: AnyOptions): number {
   if (typeof retentionMs !== 'object' || retentionMs === null) {
     const ms = wholeNumber('retentionMs', retentionMs, DAY_MS, MIN_RETENTION_MS, MAX_RETENTION_MS);
@@ -240,7 +248,7 @@ export function retentionIn({ retentionMs = DAY_MS }: AnyOptions): number {
   return wholeNumber('retentionMs.ms', ms, DAY_MS, MIN_RETENTION_MS, MAX_RETENTION_MS);
 }
 
-/** The durability that a store has to have, and the one that its owner declares. */
+/** The durability that a store must have, and the one that its owner declares. */
 export interface RequiredDurability {
   readonly required: Durability;
   readonly declared: Durability | undefined;
@@ -248,7 +256,7 @@ export interface RequiredDurability {
 
 const DURABILITY_NAMES: Readonly<Record<keyof DurabilityOptions, true>> = { require: true, declared: true };
 
-/** @throws ConfigError */
+/** Reads the option `durability`. @throws ConfigError */
 export function durabilityIn(options: AnyOptions): RequiredDurability {
   const { durability = {}, store, allowLoopback } = options;
   if (typeof durability !== 'object' || durability === null) {
@@ -257,14 +265,14 @@ export function durabilityIn(options: AnyOptions): RequiredDurability {
   onlyKnown('durability', durability, DURABILITY_NAMES);
   const required = oneOf('durability.require', durability.require, DURABILITIES);
   const declared = oneOf('durability.declared', durability.declared, DURABILITIES);
-  // Development: nobody expects memory to survive.
+  // In development nobody expects memory to survive.
   const standard = store?.name === 'memory' && allowLoopback ? 'process' : 'disk';
   return { required: required ?? standard, declared };
 }
 
 /**
- * What a table of numbers says of `given`.
- * @throws ConfigError where it is not an object (a bare number would silently count for nothing), or has another member.
+ * Reads an object of numbers by a table of them.
+ * @throws ConfigError if it has another member, or is no object: a bare number would silently have no effect.
  */
 export function numbersOf<N extends string>(
   where: string,
@@ -288,7 +296,10 @@ export function numbersOf<N extends string>(
 /** A cap and its value, by the name of the option. */
 type Cap = readonly [name: string, value: number];
 
-/** @throws ConfigError where a cap can have no effect, for a wider one is reached before it. */
+/**
+ * Requires a cap to be within a wider one. @throws ConfigError if not: the cap has no effect, because the wider one
+ * is reached first.
+ */
 export function requireWithin([name, value]: Cap, [wider, most]: Cap): void {
   if (value <= most) return;
   throw new ConfigError(

@@ -1,3 +1,5 @@
+// Checks the parts that an owner hands to a receiver or a verifier: store, handlers, schemas, registrations, clock,
+// logger (admission.md §2.11). Both resolve their options by it; numbers are checked in defaults.ts.
 import { isJsonObject } from '../codec/members.ts';
 import { ConfigError } from '../shared/errors.ts';
 import type { StandardSchema } from '../events/event.ts';
@@ -37,7 +39,10 @@ function checkSchemas(schemas: unknown): void {
   }
 }
 
-/** Seconds for milliseconds would put every signature outside its window: 401, the end of each event. */
+/**
+ * Values below this are seconds. A clock that returns them would put every signature outside its window: 401, the end
+ * of each event.
+ */
 const LOOKS_LIKE_SECONDS = 1e11;
 
 function checkClock(now: unknown): void {
@@ -54,7 +59,7 @@ function requireFunctions(where: string, handlers: object): void {
   }
 }
 
-/** At least one for the rest, and functions only. */
+/** Requires `other`, which takes the rest, and functions only. */
 function checkHandlers(options: ReceiverOptions): void {
   if (typeof options.handlers !== 'object' || options.handlers === null) {
     throw new ConfigError(
@@ -79,13 +84,13 @@ function checkHandlers(options: ReceiverOptions): void {
 
 type Shape = (value: object) => boolean;
 
-/** Whether `given` has these methods. Functions count as objects here: clients are called, too. */
+/** A shape that has these methods. Functions count as objects here, because some clients are functions. */
 const can =
   (...names: readonly string[]): Shape =>
   (value) =>
     names.every((name) => typeof (value as Readonly<Record<string, unknown>>)[name] === 'function');
 
-/** What is handed in instead of a store, and the line to write. The first that fits. */
+/** Values that are often given instead of a store, each with the line to write. The first shape that fits decides. */
 const INSTEAD_OF_STORE: readonly (readonly [Shape, string])[] = [
   [(value) => typeof value === 'function', 'is a function. Call it: store: sqliteStore(path).'],
   [can('then'), 'is a promise. Await it first.'],
@@ -97,10 +102,10 @@ const INSTEAD_OF_STORE: readonly (readonly [Shape, string])[] = [
 
 const STORE_EXAMPLE = "Give one, e.g. store: sqliteStore('webhooks.db') from 'proto-webhooks/sqlite'.";
 
-/** Those of the package that have an inbox and an identity, and survive a restart. */
+/** The stores of the package that have an inbox and an identity, and survive a restart. */
 const DURABLE_STORES = 'SQLite, Postgres, MySQL, Redis';
 
-/** @throws ConfigError unless `store` is one; what is often given instead is told by its shape. */
+/** Requires a store. @throws ConfigError if it is none; the shape of what is often given instead selects the fix. */
 function requireStore(store: unknown): asserts store is Store {
   if (store === undefined || store === null) throw new ConfigError(`store: missing. ${STORE_EXAMPLE}`);
   if (typeof store === 'object' && can('accept')(store)) return;
@@ -108,7 +113,10 @@ function requireStore(store: unknown): asserts store is Store {
   throw new ConfigError(`store: ${found ?? `is not a store. ${STORE_EXAMPLE}`}`);
 }
 
-/** Names, shapes and choices; numbers are checked where they are read. @throws ConfigError with the fix. */
+/**
+ * Checks names, shapes and choices of a receiver's options; numbers are checked where they are read. @throws
+ * ConfigError with the fix.
+ */
 export function checkParts(options: ReceiverOptions): void {
   checkEach(options);
   checkHandlers(options);
@@ -143,7 +151,10 @@ function checkExpectedStore({ store, expectStoreId }: ReceiverOptions): void {
   }
 }
 
-/** Checks what a verifier is given too. It looks at functions that are called later: their mistakes would be swallowed, because a logger cannot break an answer. */
+/**
+ * Checks the parts that a verifier is given too. It looks at functions that are called later: their mistakes would go
+ * unnoticed, because a logger cannot break an answer.
+ */
 export function checkShared({ advanced, fetch, now, logger }: AnyOptions): void {
   if (advanced?.dns !== undefined && fetch !== undefined) {
     throw new ConfigError(
@@ -181,7 +192,7 @@ function checkThreshold(name: string, value: unknown, least: number): void {
   );
 }
 
-/** @throws ConfigError where a threshold is unknown or is not a number in its range. */
+/** The thresholds, copied. @throws ConfigError if one is unknown or is not a number in its range. */
 export function pressureThresholds(thresholds: AdmissionPressure | undefined): AdmissionPressure {
   if (thresholds === undefined) return {};
   if (typeof thresholds !== 'object' || thresholds === null) {
@@ -189,7 +200,7 @@ export function pressureThresholds(thresholds: AdmissionPressure | undefined): A
   }
   onlyKnown('advanced.admissionPressure', thresholds, PRESSURE_NAMES);
   for (const name of PRESSURE_RATIOS) {
-    // Below one, every key would be an alarm.
+    // With a ratio below one, every key would raise an alarm.
     if (thresholds[name] !== undefined) checkThreshold(name, thresholds[name], 1);
   }
   const { ceiling } = thresholds;

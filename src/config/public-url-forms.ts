@@ -1,32 +1,37 @@
+// Forms the URLs that a seller may have signed when its signature does not verify for `publicUrl` (verification.md
+// §2.34). The trial of a receiver and `explain` search them.
 import type { Target } from '../auth/auth-contract.ts';
 import { canonicalAuthority, type Scheme } from '../auth/rfc9421/host.ts';
 import { canonicalOrUndefined, pathAndQuery, publicUrlOf, type PublicUrl } from './public-url.ts';
 
-/** Where each part of a URL comes from that a seller may have been given: verification.md §2.34. */
+/** The source of each part of a URL that a seller may have been given (verification.md §2.34). */
 export interface UrlForm {
   readonly scheme: Scheme;
   readonly authority: Source;
-  /** Path and query. */
+  /** The source of path and query. */
   readonly path: Source;
 }
 
-/** `received`: in `Host` or `:authority`, and in the request target. Never in `X-Forwarded-*`, which anybody can send. */
+/**
+ * The configured URL, or the request. `received` is `Host` or `:authority`, and the request target. It is never
+ * `X-Forwarded-*`, which anybody can send.
+ */
 type Source = 'configured' | 'received';
 
 const SOURCES: readonly Source[] = ['configured', 'received'];
 const SCHEMES: readonly Scheme[] = ['https', 'http'];
 
-/** All of them; the configured URL itself is one, and so seven are left to try. */
+/** All eight forms. The configured URL is one of them, so at most seven are left to try. */
 export const URL_FORMS: readonly UrlForm[] = SOURCES.flatMap((path) =>
   SOURCES.flatMap((authority) => SCHEMES.map((scheme) => ({ scheme, authority, path }))),
 );
 
-/** What a URL is put together from. */
+/** The parts that a URL is put together from. */
 export interface UrlEvidence {
   readonly publicUrl: PublicUrl;
-  /** Of `publicUrl`, for this request. */
+  /** The target that `publicUrl` gives for this request. */
   readonly target: Target;
-  /** As received, before anything is made of it. */
+  /** The authority as received, before it is parsed. */
   readonly authority: string | undefined;
   readonly requestTarget: string;
   readonly allowLoopback: boolean;
@@ -34,12 +39,12 @@ export interface UrlEvidence {
 
 /** A URL that `publicUrl` could be meant to be. */
 export interface FormedUrl {
-  /** As the option would have to say it. */
+  /** The URL as the option would have to give it. */
   readonly publicUrl: string;
   readonly target: Target;
 }
 
-/** The URL of that form, or undefined where the evidence gives none or `publicUrl` could not hold it. */
+/** The URL of that form; undefined if the evidence gives none, or `publicUrl` could not hold it. */
 export function formedUrl(form: UrlForm, evidence: UrlEvidence): FormedUrl | undefined {
   try {
     const { publicUrl, target, authority: received } = evidence;
@@ -50,27 +55,32 @@ export function formedUrl(form: UrlForm, evidence: UrlEvidence): FormedUrl | und
       ? formedExact(origin, form, evidence)
       : formedPrefix(origin, form, evidence);
   } catch {
-    // A `Host` that is none, or a URL that is refused as an option: http, a fragment, a `*`.
+    // `Host` is malformed, or the option refuses such a URL: http, a fragment, a `*`.
     return undefined;
   }
 }
 
-/** Of what a request target can have, what `URL` percent-encodes in a path: `" < > ^ \` { }` (WHATWG URL §1.3). */
+/**
+ * The characters that `URL` percent-encodes in a path, of those that a request target can have: `" < > ^ \` { }`
+ * (WHATWG URL §1.3).
+ */
 const IN_PATH = /%(?:22|3[CE]|5E|60|7[BD])/gi;
-/** The same in a query: `" ' < >`. */
+/** The same for a query: `" ' < >`. */
 const IN_QUERY = /%(?:2[27]|3[CE])/gi;
-/** Where a query was taken apart and put together again: all but what separates its members, and `%`. */
+/**
+ * The same for a query that was taken apart and put together again: all but `%` and the separators of its members.
+ */
 const IN_MEMBERS = /%(?:2[124789ACF]|3[ABCEF]|40|5[BCDE]|60|7[BCD])/gi;
 
-/** What `encodeURIComponent` leaves as it is, and others encode. */
+/** The characters that `encodeURIComponent` leaves as they are, and other encoders encode. */
 const LEFT = /[!'()*]/g;
 const encoded = (character: string): string => `%${character.charCodeAt(0).toString(16).toUpperCase()}`;
 
 const without = (encoded: RegExp, text: string): string => text.replace(encoded, decodeURIComponent);
 
 /**
- * What a sender can have sent where a platform has made this of it (verification.md §2.34): path, query, or both in another
- * percent-encoding. At most seven.
+ * The targets that a sender may have sent if a platform has rewritten one into `url` (verification.md §2.34). Path,
+ * query, or both are in another percent-encoding. There are at most seven.
  * @param url path and query as the platform gives them.
  */
 export function sentTargets(url: string): readonly string[] {
@@ -97,7 +107,7 @@ function formedExact(origin: string, form: UrlForm, evidence: UrlEvidence): Form
   return formed.kind === 'exact' ? { publicUrl: formed.target.targetUri, target: formed.target } : undefined;
 }
 
-/** Under a prefix path and query are the request's in any case: only its origin can be wrong. */
+/** Under a prefix, path and query are the request's in any case, so that only the origin can be wrong. */
 function formedPrefix(origin: string, form: UrlForm, evidence: UrlEvidence): FormedUrl | undefined {
   const { publicUrl, requestTarget, allowLoopback } = evidence;
   if (publicUrl.kind !== 'prefix' || form.path === 'configured') return undefined;

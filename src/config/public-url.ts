@@ -1,9 +1,11 @@
+// Reads the option `publicUrl`, and checks other URLs of the owner's (admission.md §2.9, contract.md §4.6). The
+// configuration calls it; receivers and registrations take canonical URLs from here.
 import { canonicalTargetUri } from '../auth/rfc9421/signature-base.ts';
 import type { Target } from '../auth/auth-contract.ts';
 import { ConfigError } from '../shared/errors.ts';
 import { describeMissing } from './validate.ts';
 
-/** What sellers were given: one URL, or a prefix (`…/*`) under which path and query come from the request. */
+/** The URL that sellers were given: one URL, or a prefix (`…/*`) under which path and query come from the request. */
 export type PublicUrl =
   | { readonly kind: 'exact'; readonly target: Target }
   | { readonly kind: 'prefix'; readonly prefix: string; readonly origin: string };
@@ -11,10 +13,12 @@ export type PublicUrl =
 /** The URLs that sellers were given, each another place of this receiver (verification.md §4.16). */
 export type Bases = readonly [PublicUrl, ...PublicUrl[]];
 
-/** A signature without a base to choose by costs a verification a base. */
+/** The most bases. If the request selects none, a signature may cost a verification for each. */
 export const MOST_BASES = 8;
 
-/** As routers write a place where paths differ; no port without a host. */
+/**
+ * A parameter as routers write it: `/:name` or `{name}`. In `://:name` there is none: that is a port without a host.
+ */
 const PARAMETER = /(?<!:\/)\/(:[A-Za-z_]\w*)|(\{[^/{}]*\})/;
 
 /** The first `:name` or `{name}` in a path; undefined: none. */
@@ -26,11 +30,14 @@ export function parameterIn(path: string): string | undefined {
 const FIX =
   "Give exactly the URL that sellers were given, e.g. publicUrl: 'https://buyer.example/webhooks/proto'.";
 
-/** `https://buyer.example/webhooks/*`, or the one URL. */
+/** The base as the option has it: `https://buyer.example/webhooks/*`, or the one URL. */
 export const written = (base: PublicUrl): string =>
   base.kind === 'exact' ? base.target.targetUri : `${base.prefix}*`;
 
-/** @throws ConfigError for an empty list, one of more than eight, one URL twice, and what `publicUrlOf` refuses. */
+/**
+ * The bases of the option.
+ * @throws ConfigError for an empty list, one of more than eight, a repeated URL, and what `publicUrlOf` refuses.
+ */
 export function basesOf(given: string | readonly string[] | undefined, allowLoopback: boolean): Bases {
   if (!Array.isArray(given)) return [publicUrlOf(given as string | undefined, allowLoopback)];
   const urls = given as readonly (string | undefined)[];
@@ -46,7 +53,10 @@ export function basesOf(given: string | readonly string[] | undefined, allowLoop
   return [first, ...others];
 }
 
-/** @throws ConfigError where `url` is not absolute, not https, or carries what a receiver's URL cannot. */
+/**
+ * Reads one URL of the option.
+ * @throws ConfigError if `url` is not absolute, not https, or has a part that a receiver's URL cannot have.
+ */
 export function publicUrlOf(url: string | undefined, allowLoopback: boolean): PublicUrl {
   if (typeof url !== 'string' || url === '') {
     throw new ConfigError(`publicUrl: ${describeMissing(url, 'a string')}. ${FIX}`);
@@ -63,7 +73,7 @@ export function publicUrlOf(url: string | undefined, allowLoopback: boolean): Pu
   return { kind: 'prefix', prefix: target.targetUri, origin };
 }
 
-/** @throws ConfigError where a router's pattern is given for what sellers were given. */
+/** Refuses a router's pattern in place of the URL that sellers were given. @throws ConfigError */
 function requireNoPattern(url: string): void {
   const [path = ''] = url.replace(/\/\*$/, '/').split('?');
   const found = parameterIn(path) ?? (path.includes('*') ? '*' : undefined);
@@ -75,7 +85,7 @@ function requireNoPattern(url: string): void {
   );
 }
 
-/** @throws ConfigError where no signature of a seller covers it as it is. */
+/** Refuses a URL that no signature of a seller covers as it is. @throws ConfigError */
 function requireSignable(url: string, { targetUri }: Target, allowLoopback: boolean): void {
   if (!targetUri.startsWith('https://') && !allowLoopback) {
     throw new ConfigError(
@@ -94,7 +104,7 @@ function requireSignable(url: string, { targetUri }: Target, allowLoopback: bool
   }
 }
 
-/** True if it is printable ASCII alone. */
+/** True if the URL is printable ASCII alone. */
 export const isSignable = (targetUri: string): boolean => !/[^\x21-\x7e]/.test(targetUri);
 
 export function canonicalOrUndefined(url: string): Target | undefined {
@@ -105,7 +115,7 @@ export function canonicalOrUndefined(url: string): Target | undefined {
   }
 }
 
-/** @throws ConfigError naming `where`, unless `url` is absolute and https. */
+/** Requires an absolute URL with https. @throws ConfigError that names `where`. */
 export function requireUrl(where: string, url: unknown, allowLoopback: boolean): void {
   const target = typeof url === 'string' ? canonicalOrUndefined(url) : undefined;
   if (!target) throw new ConfigError(`${where}: ${JSON.stringify(url)} is not an absolute URL.`);
@@ -122,7 +132,10 @@ const OF_DEV = /^https?:\/\/(127\.[\d.]+|([^/]+\.)?localhost|\[::1])(:\d+)?\/pro
 /** True of a seller of `proto-webhooks dev`, at any port of this machine. */
 export const isOfDev = (agentUrl: unknown): boolean => OF_DEV.test(URL.parse(String(agentUrl))?.href ?? '');
 
-/** @throws ConfigError naming `where`, for what `requireUrl` refuses, and in production for a seller of dev (dev.md §1.4). */
+/**
+ * Requires the URL of an agent. @throws ConfigError for what `requireUrl` refuses, and in production for a seller of
+ * dev (dev.md §1.4).
+ */
 export function requireAgent(where: string, url: unknown, allowLoopback: boolean): void {
   if (globalThis.process?.env?.['NODE_ENV'] === 'production' && isOfDev(url)) {
     throw new ConfigError(

@@ -1,3 +1,5 @@
+// Defines the options of `createReceiver` and the receiver itself: types alone. Every folder that makes or serves a
+// receiver imports them (admission.md §2).
 import type { Alarm, Logger } from '../shared/alarms.ts';
 import type { Verification } from '../crypto/engine.ts';
 import type { HeadersInput } from '../shared/delivery.ts';
@@ -99,8 +101,8 @@ export type SenderSource =
 export type SendersByPath = Readonly<Record<string, readonly Sender[]>>;
 
 /**
- * The option `retry` of `createReceiver`. It sets the number of failed runs or crashes after which an event is DEAD
- * (kept, but no longer run), and the waits between a worker's runs.
+ * The option `retry` of `createReceiver`. It sets the number of failed runs or crashes after which an event is DEAD:
+ * kept, but no longer run. It also sets the waits between a worker's runs.
  */
 export interface RetryOptions {
   /** The number of charged runs (`ctx.chargedAttempts`) after which the event is DEAD. Default: 12. */
@@ -110,8 +112,8 @@ export interface RetryOptions {
   /** The longest back-off of a worker, ms, at most 3 600 000. Default: 300 000. */
   readonly maxMs?: number;
   /**
-   * The number of crashes after which the event is DEAD: runs that ended with the process while the event ran
-   * alone, 1 to 60 min apart. Default: 5.
+   * The number of crashes after which the event is DEAD. Crashes are runs that ended with the process while the event
+   * ran alone, 1 to 60 min apart. Default: 5.
    */
   readonly crashes?: number;
 }

@@ -1,10 +1,12 @@
+// Reads the option `onRefused`, a function or an object, as an object. Receivers and verifiers call it when they are
+// made.
 import { ConfigError } from '../shared/errors.ts';
 import type { OnRefused, RefusedHook } from './receiver-options.ts';
 import { onlyKnown, wholeNumber } from './validate.ts';
 
 const WRITE = '{ handle: (delivery) => …, maxBodyBytes }';
 
-/** `onRefused` as an object, however it was given. @throws ConfigError */
+/** The hook as an object, however it was given. @throws ConfigError */
 export function refusedHook(given: OnRefused | undefined): Required<RefusedHook> | undefined {
   if (given === undefined) return undefined;
   if (typeof given === 'function') {

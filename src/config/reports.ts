@@ -1,11 +1,11 @@
+// Defines the reports of a receiver to its owner: runs of handlers, refused deliveries, its own health. These are
+// types alone; receiver-options.ts exports them.
 import type { UnavailableCode } from '../shared/codes.ts';
 import type { HeaderFields } from '../shared/delivery.ts';
 import type { Event, TaskEvent } from '../events/event.ts';
 import type { HandlerContext } from '../events/handler-context.ts';
 import type { PressureState } from '../keys/admission-pressure.ts';
 import type { Outcome } from '../shared/outcome.ts';
-
-/* What a receiver tells its owner of runs, refusals and its own health. */
 
 /**
  * The end of a run of an event's handler, passed to `onHandled`: the event, the result, the duration and the error.

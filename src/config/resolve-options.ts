@@ -1,3 +1,5 @@
+// Checks the options of a receiver and completes them (admission.md §2.12, contract.md §12.1). A receiver and a
+// verifier are made from the `Config` that comes out, and stages read it.
 import type { Verification } from '../crypto/engine.ts';
 import { type Edition, editionFor } from '../shared/editions.ts';
 import { type Protocols, protocolsFor } from '../shared/wire-names.ts';
@@ -26,7 +28,7 @@ import {
 
 /** `ReceiverOptions` after validation, every default applied. Durations in ms. */
 export interface Config {
-  /** The accepted names. */
+  /** The accepted names in wire identifiers. */
   readonly protocols: Protocols;
   readonly edition: Edition;
   readonly mode: Mode;
@@ -35,7 +37,7 @@ export interface Config {
   /** The URLs of the option `publicUrl`. */
   readonly bases: Bases;
   readonly senders: ResolveSenders;
-  /** Beside `application/json`; lower case. */
+  /** Media types that are accepted beside `application/json`, lower case. */
   readonly contentTypes: ReadonlySet<string>;
   readonly maxBodyBytes: number;
   readonly maxBufferedBytes: number;
@@ -58,7 +60,7 @@ export interface Config {
   readonly allowLoopback: boolean;
 }
 
-/** As many are leased at once as may run, unless `batch` says otherwise. */
+/** Without a given `batch`, a worker leases as many at once as may run. */
 function workerOptions({ worker = {} }: AnyOptions): Required<WorkerOptions> {
   const { concurrency, batch, pollMs } = numbersOf('worker', worker, WORKER);
   return { concurrency, batch: worker.batch ? batch : concurrency, pollMs };
@@ -73,7 +75,7 @@ export function resolveOptions(options: ReceiverOptions): Config {
   return configOf(options);
 }
 
-/** Options whose names and shapes were checked, with every default. @throws ConfigError with the fix in the message. */
+/** Completes options whose names and shapes were checked. @throws ConfigError with the fix in the message. */
 export function configOf(options: AnyOptions): Config {
   const {
     mode = OPTIONS.mode.standard,

@@ -1,3 +1,5 @@
+// Defines a sender of the option `senders`, and the entry that it becomes after validation: types, and its name in
+// maps. Authentication, keys and stages read the entry.
 import type { Edition, EditionName } from '../shared/editions.ts';
 import type { Jwk } from '../crypto/engine.ts';
 import type { Transport } from '../events/event.ts';
@@ -46,9 +48,9 @@ export interface Sender {
 }
 
 /**
- * The secret of a seller that does not sign by RFC 9421 but by HMAC or with a bearer token, which are deprecated:
- * the member `auth` of a `Sender`. It has at least 32 characters. Set the previous secret too while you rotate; it
- * is accepted until you remove it.
+ * The secret of a seller that authenticates by HMAC or with a bearer token instead of RFC 9421: the member `auth` of
+ * a `Sender`. Both schemes are deprecated. A secret has at least 32 characters. Set the previous secret too while you
+ * rotate; it is accepted until you remove it.
  */
 export type SenderAuth =
   | { readonly hmac: { readonly secret: string; readonly previousSecret?: string } }
@@ -109,16 +111,21 @@ export interface SenderRevocation {
   readonly revokedKids?: readonly string[];
 }
 
-/** How a sender is registered; decides the path before any header is looked at, but for reports. */
+/**
+ * The registered authentication of a sender. It decides the path before any header is looked at, except for reports.
+ */
 export type AuthPolicy =
-  /** `reportSecrets`: HMAC under one of them counts too, of delivery reports alone; current first. */
+  /**
+   * Signatures. An HMAC under one of `reportSecrets` counts too, for delivery reports alone; the current secret comes
+   * first.
+   */
   | { readonly scheme: 'signature'; readonly reportSecrets?: readonly string[] }
-  /** Current secret first. */
+  /** HMAC, the current secret first. */
   | { readonly scheme: 'hmac'; readonly secrets: readonly string[] }
-  /** `header` in lower case; absent: `Authorization`. */
+  /** Bearer tokens, the current one first. `header` is in lower case; absent: `Authorization`. */
   | { readonly scheme: 'bearer'; readonly tokens: readonly string[]; readonly header?: string };
 
-/** Current token first. */
+/** The notification token after validation, the current one first. */
 export interface TokenPolicy {
   readonly tokens: readonly string[];
   readonly onMismatch: 'warn' | 'refuse';
@@ -132,15 +139,21 @@ export interface SenderEntry {
   readonly edition: Edition;
   readonly format?: Transport;
   readonly pins?: readonly Jwk[];
-  /** Lower case, each once. */
+  /** Hosts in lower case, each once. */
   readonly publishers?: readonly string[];
   readonly revocation?: SenderRevocation;
   readonly notificationToken?: TokenPolicy;
   readonly maxNoncesPerKey: number;
-  /** The seller declared where its keys lie, and the origin of its JWKS (verification.md §5.1a); absent: it did not, or the owner says where. */
+  /**
+   * Present if the seller declared the place of its keys (verification.md §5.1a), with the origin of its JWKS. Absent
+   * if it did not, or the owner gives the place.
+   */
   readonly declared?: { readonly keyOrigin?: string };
 }
 
-/** A name of a sender with the place of its keys, for maps: a seller's keys may be at several (verification.md §5.1a). */
+/**
+ * The name of a sender with the place of its keys, for maps: a seller's keys may be at several places
+ * (verification.md §5.1a).
+ */
 export const placeName = ({ agentUrl, brandJsonUrl, declared }: SenderEntry): string =>
   declared === undefined ? agentUrl : `${agentUrl} ${brandJsonUrl ?? ''}`;

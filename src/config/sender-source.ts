@@ -1,3 +1,5 @@
+// Turns the option `senders`, a list or a function, into entries for a URL (admission.md §2.10, §2.11). A URL has at
+// most 32 senders (verification.md §5.8, §5.9). senders.ts calls it, and senders-by-path.ts for each path.
 import { hmacSecretsOf } from '../auth/credentials.ts';
 import { ConfigError } from '../shared/errors.ts';
 import { type Edition, editionFor } from '../shared/editions.ts';
@@ -15,18 +17,23 @@ export interface SenderDefaults {
   readonly edition: Edition;
   readonly allowLoopback: boolean;
   readonly maxNoncesPerKey: number;
-  /** No sender's `maxNoncesPerKey` is over it. */
+  /** The upper limit of each sender's `maxNoncesPerKey`. */
   readonly maxNoncesPerSender: number;
 }
 
 /**
- * The senders that may call a URL; all of one scheme. Rejects with ConfigError where the owner's function errs; never
- * throws.
+ * The senders that may call a URL; all of one scheme. It never throws, and rejects with ConfigError if the owner's
+ * function errs.
  */
 export interface ResolveSenders {
-  /** Present for a static list: known before the first delivery. */
+  /**
+   * The senders of a static list, which are known before the first delivery. Absent for a function or a list by path.
+   */
   readonly fixed?: readonly SenderEntry[];
-  /** At most one more than `MAX_SENDERS`, which says that there were more than are considered (verification.md §5.9). */
+  /**
+   * The senders for a URL. One more than `MAX_SENDERS` means that there were more than are considered
+   * (verification.md §5.9).
+   */
   readonly forUrl: (targetUri: string) => readonly SenderEntry[] | Promise<readonly SenderEntry[]>;
 }
 
@@ -43,7 +50,10 @@ const SENDER_NAMES: Readonly<Record<keyof Sender, true>> = {
   maxNoncesPerKey: true,
 };
 
-/** More on one URL would let an unknown `keyid`, or a new key, cause as many fetches (verification.md §5.8). */
+/**
+ * The most senders of one URL. An unknown `keyid` or a new key may cost a fetch for each of them (verification.md
+ * §5.8).
+ */
 export const MAX_SENDERS = 32;
 
 function senderEntry(sender: Sender, where: string, defaults: SenderDefaults): SenderEntry {
@@ -89,13 +99,13 @@ function credentials(entry: SenderEntry): readonly string[] {
   return entry.auth.scheme === 'bearer' ? entry.auth.tokens : hmacSecretsOf(entry.auth);
 }
 
-/** What decides where a delivery's proof is looked for. */
+/** The place where a delivery's proof is looked for: senders of one URL need the same. */
 function kindOf({ auth }: SenderEntry): string {
   if (auth.scheme === 'bearer') return `bearer ${auth.header ?? ''}`;
   return auth.scheme === 'signature' && auth.reportSecrets ? 'signature, HMAC for reports' : auth.scheme;
 }
 
-/** What must hold for senders that share one URL. */
+/** Checks the senders of one URL together: one kind of auth, and no agent or secret twice. */
 function checkTogether(entries: readonly SenderEntry[], where = 'senders'): void {
   if (new Set(entries.map(kindOf)).size > 1) {
     throw new ConfigError(
@@ -121,7 +131,10 @@ function checkTogether(entries: readonly SenderEntry[], where = 'senders'): void
   }
 }
 
-/** The senders of one URL. @throws ConfigError naming `where` for anything but a list of 1 to `MAX_SENDERS` that fit. */
+/**
+ * The senders of one URL. @throws ConfigError that names `where` for anything but a list of 1 to `MAX_SENDERS` that
+ * fit.
+ */
 export function senderList(
   where: string,
   list: unknown,
@@ -144,7 +157,7 @@ export function senderList(
 
 const EXAMPLE = "Give at least one: [{ agentUrl: 'https://seller.example/mcp' }].";
 
-/** Validates a static list now, a function's results at each call (each `Sender` object once). */
+/** Validates a static list now, and a function's results at each call (each `Sender` object once). */
 export function senderSource(
   source: Exclude<SenderSource, SendersByPath> | undefined,
   defaults: SenderDefaults,
@@ -180,12 +193,12 @@ function selectedSenders(
   };
 }
 
-/** Each costs a fetch an hour, and one more where a key is unknown. */
+/** Each publisher costs a fetch per hour, and one more if a key is unknown. */
 const MAX_PUBLISHERS = 100;
 
 /**
  * Publisher domains as `URL` writes hosts, each once.
- * @throws ConfigError naming `where` for anything but a list of `host` or `host:port`.
+ * @throws ConfigError that names `where` for anything but a list of `host` or `host:port`.
  */
 export function publisherDomains(where: string, publishers: unknown): readonly string[] {
   if (!Array.isArray(publishers) || publishers.length > MAX_PUBLISHERS) {
@@ -212,7 +225,10 @@ const REVOCATION_NAMES: Readonly<Record<keyof SenderRevocation, true>> = {
   revokedKids: true,
 };
 
-/** @throws ConfigError naming `where`: a slip here would leave a revoked key in force. */
+/**
+ * Checks the option `revocation`: a slip here would leave a revoked key in force. @throws ConfigError that names
+ * `where`.
+ */
 export function checkRevocation(
   where: string,
   revocation: SenderRevocation | undefined,

@@ -1,3 +1,5 @@
+// Reads the option `senders` in its form by path, and finds the senders of a delivery's URL (admission.md §2.10,
+// §2.11). senders.ts calls it.
 import { ConfigError } from '../shared/errors.ts';
 import {
   type Bases,
@@ -20,8 +22,8 @@ export const APART =
 const NOBODY: readonly SenderEntry[] = [];
 
 /**
- * Senders by the path that they were given. Nobody is known anywhere else, whatever an object inherits.
- * @param taken below them no path may be: they are another's.
+ * Senders by the path that they were given. Any other path has none, whatever the object inherits.
+ * @param taken prefixes that belong to registrations: no path may be below them.
  * @throws ConfigError for a path that no delivery can have, and for what `senderList` refuses.
  */
 export function sendersByPath(
@@ -58,7 +60,7 @@ function withoutQuery(targetUri: string): string {
   return at === -1 ? targetUri : targetUri.slice(0, at);
 }
 
-/** @throws ConfigError for one URL. */
+/** Requires a prefix. @throws ConfigError if the base is one URL. */
 function requirePrefix(base: PublicUrl): Prefix {
   if (base.kind === 'prefix') return base;
   throw new ConfigError(
@@ -66,7 +68,10 @@ function requirePrefix(base: PublicUrl): Prefix {
   );
 }
 
-/** The URLs of that path, one a base that it is under, as deliveries are judged by them. @throws ConfigError naming `where` */
+/**
+ * The URLs of a path, one for each base that it is under, in the form by which deliveries are judged.
+ * @throws ConfigError that names `where`.
+ */
 function urlsOf(
   path: string,
   where: string,
@@ -93,7 +98,7 @@ function urlsOf(
   );
 }
 
-/** @throws ConfigError naming `where` */
+/** The URL of a path at the origin of a base. @throws ConfigError that names `where`. */
 function urlAt(path: string, where: string, { origin }: Prefix): string {
   const url = canonicalOrUndefined(origin + path)?.targetUri;
   if (url === undefined) throw new ConfigError(`${where}: is not the path of a URL.`);
@@ -103,7 +108,7 @@ function urlAt(path: string, where: string, { origin }: Prefix): string {
   );
 }
 
-/** Says what is wrong with the path as it is written; undefined: nothing. */
+/** The fault of a path as it is written; undefined: none. */
 function wrongly(path: string): string | undefined {
   const parameter = parameterIn(path) ?? (path.includes('*') ? '*' : undefined);
   if (parameter !== undefined) {

@@ -1,3 +1,5 @@
+// Puts the senders of the option and those of registrations together (admission.md §2.10, §2.11). The configuration
+// calls it.
 import { isThenable } from '../shared/realms.ts';
 import { ConfigError } from '../shared/errors.ts';
 import { type Bases, basesOf, type PublicUrl } from './public-url.ts';
@@ -6,7 +8,8 @@ import { type ResolveSenders, type SenderDefaults, senderSource } from './sender
 import { APART, sendersByPath } from './senders-by-path.ts';
 
 /**
- * Who may call which URL. Below the `baseUrl` of registrations these are theirs, and elsewhere those of the option `senders`.
+ * The senders of each URL. Below the `baseUrl` of registrations they are those of registrations, and elsewhere those
+ * of the option `senders`.
  * @throws ConfigError with the fix
  */
 export function sendersIn(
@@ -40,7 +43,7 @@ function ownSenders(
   return isByPath(senders) ? sendersByPath(senders, bases, defaults, taken) : senderSource(senders, defaults);
 }
 
-/** An object as it is written in code; nothing that has methods, as a Map or a promise has. */
+/** True for a plain object, as it is written in code. A value with methods, e.g. a Map or a promise, is none. */
 function isByPath(senders: SenderSource): senders is SendersByPath {
   if (typeof senders !== 'object' || senders === null || Array.isArray(senders)) return false;
   if (isThenable(senders)) return false;
@@ -48,7 +51,7 @@ function isByPath(senders: SenderSource): senders is SendersByPath {
   return prototype === null || Object.getPrototypeOf(prototype) === null;
 }
 
-/** Of registrations. */
+/** The prefixes of registrations, below which all paths are theirs. */
 function prefixesOf(
   publicUrl: string | readonly string[] | undefined,
   { allowLoopback }: SenderDefaults,
@@ -57,11 +60,14 @@ function prefixesOf(
   return basesOf(publicUrl, allowLoopback).flatMap((url) => (url.kind === 'prefix' ? url.prefix : []));
 }
 
-/** True if a URL can be under both. */
+/** True if a URL can be under both prefixes. */
 const meet = (publicUrl: PublicUrl, below: string): boolean =>
   publicUrl.kind === 'prefix' && (below.startsWith(publicUrl.prefix) || publicUrl.prefix.startsWith(below));
 
-/** Below each of `below` they are those of registrations. Rejects where these know nobody there, and the owner's function does. */
+/**
+ * Senders of registrations below each of `below`, and the owner's elsewhere. It rejects if registrations know nobody
+ * there and the owner's function does.
+ */
 function together(theirs: ResolveSenders, own: ResolveSenders, below: readonly string[]): ResolveSenders {
   return {
     async forUrl(targetUri) {

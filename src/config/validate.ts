@@ -1,10 +1,12 @@
+// Checks of single options: names, numbers, flags, texts, loggers (admission.md §2.12). Functions of the package that
+// take options call them. So a mistake has one form: a ConfigError that says what to write.
 import type { Logger } from '../shared/alarms.ts';
 import { ConfigError, textOf } from '../shared/errors.ts';
 
 /**
- * @param instead by a name that does not exist, what to write for it.
- * @throws ConfigError for what is not an object, and for a member that does not exist, naming those that do: misspelt, it
- *   would silently do nothing.
+ * Requires an object with known members only. A misspelt member would silently do nothing.
+ * @param instead the text to write, by a name that does not exist.
+ * @throws ConfigError that names the members that exist.
  */
 export function onlyKnown(
   where: string,
@@ -25,17 +27,17 @@ export function onlyKnown(
   }
 }
 
-/** What is wrong with an option that is there, or is not: `missing`, `is not an array`. */
+/** The fault of an option that is absent or has the wrong type: `missing`, `is not an array`. */
 export const describeMissing = (value: unknown, wanted: string): string =>
   value === undefined || value === null || value === '' ? 'missing' : `is not ${wanted}`;
 
-/** What was given for a number, and what it is where it only looks like one: `"5000" is a string,`. */
+/** The value that was given for a number, with its type if it only looks like one: `"5000" is a string,`. */
 export function notANumber(value: unknown): string {
   if (typeof value === 'string') return `${JSON.stringify(value)} is a string,`;
   return typeof value === 'bigint' ? `${value} is a bigint,` : `${textOf(value)} is`;
 }
 
-/** @throws ConfigError unless `value` (or `fallback`) is a whole number within the bounds. */
+/** Reads a whole number. @throws ConfigError unless `value` (or `fallback`) is one within the bounds. */
 export function wholeNumber(
   name: string,
   value: number | undefined,
@@ -50,22 +52,25 @@ export function wholeNumber(
   return number;
 }
 
-/** Timers hold 31 bits of milliseconds. */
+/** The longest time of a timer, ms: timers hold 31 bits. */
 export const MAX_TIMER_MS: number = 2_147_483_647;
 
-/** @throws ConfigError unless `value` is absent or `true` or `false`: the string 'false' is true to JavaScript. */
+/**
+ * Reads a flag. @throws ConfigError for anything but `true`, `false` or nothing: the string 'false' is true to
+ * JavaScript.
+ */
 export function flag(name: string, value: unknown): boolean {
   if (value === undefined || typeof value === 'boolean') return value ?? false;
   throw new ConfigError(`${name}: ${JSON.stringify(value)} is not true or false.`);
 }
 
-/** @throws ConfigError unless `value` is a string with something in it. */
+/** Reads a text. @throws ConfigError unless it is a string with something in it. */
 export function text(name: string, value: unknown): string {
   if (typeof value === 'string' && value !== '') return value;
   throw new ConfigError(`${name}: ${JSON.stringify(value) ?? typeof value} is not a non-empty string.`);
 }
 
-/** Of a secret that is read from the environment. @throws ConfigError where it is undefined or empty. */
+/** Requires a secret that is read from the environment. @throws ConfigError if it is undefined or empty. */
 export function requireSet(name: string, value: unknown): void {
   if (value !== undefined && value !== '') return;
   throw new ConfigError(
@@ -73,13 +78,13 @@ export function requireSet(name: string, value: unknown): void {
   );
 }
 
-/** @throws ConfigError for a secret that anybody guesses. */
+/** Refuses a secret that anybody guesses: one character, repeated. @throws ConfigError */
 export function refuseRepeated(where: string, secret: string): void {
   if (new Set(secret).size > 1) return;
   throw new ConfigError(`${where}: is one character, repeated. Give a random one.`);
 }
 
-/** @throws ConfigError unless `value` is absent or one of `allowed`. */
+/** Reads one of some words. @throws ConfigError unless `value` is absent or one of `allowed`. */
 export function oneOf<T extends string>(
   name: string,
   value: T | undefined,
@@ -89,7 +94,7 @@ export function oneOf<T extends string>(
   throw new ConfigError(`${name}: ${JSON.stringify(value)} is not one of ${allowed.join(', ')}.`);
 }
 
-/** @throws ConfigError unless `logger` is absent or has a function for each level. */
+/** Requires a function for each level. @throws ConfigError if one is missing; a logger that is absent is fine. */
 export function requireLogger(logger: Logger | undefined): void {
   if (logger === undefined) return;
   for (const level of ['debug', 'info', 'warn', 'error'] as const) {

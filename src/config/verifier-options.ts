@@ -1,3 +1,5 @@
+// Defines the options of `createVerifier` and the verifier itself, and resolves the options (admission.md §2.18).
+// `createVerifier` calls it.
 import type { AdvancedOptions } from './advanced-options.ts';
 import type { HeadersInput } from '../shared/delivery.ts';
 import type { Event } from '../events/event.ts';
@@ -26,7 +28,7 @@ export type Burn = (
   untilMs: number,
 ) => boolean | Promise<boolean>;
 
-/** Options of `createReceiver` that verifying needs; they mean the same here. */
+/** Options of `createReceiver` that a verifier has too, with the same meaning. */
 type Shared = Pick<
   ReceiverOptions,
   | 'publicUrl'
@@ -169,7 +171,7 @@ const ADVANCED: Readonly<Record<AdvancedName, true>> = {
   admissionPressure: true,
 };
 
-/** A store's default would take more than a process has. */
+/** The default of `maxNonces`: that of a store would take more memory than a process has. */
 const MAX_NONCES = 1_000_000;
 
 const IN_PROCESS = ['maxNoncesPerKey', 'maxNoncesPerSender', 'maxNonces'] as const;

@@ -1,3 +1,5 @@
+// Defines the refusal of a request to dev: its code, status and body (dev.md §4.1). Every part of the API throws it,
+// and dev.ts answers with it.
 import { PrintableError } from '../codec/printable-value.ts';
 import type { DevError, DevErrorCode } from './wire.ts';
 
@@ -24,7 +26,7 @@ const STATUSES: Readonly<Record<DevErrorCode, number>> = {
 export class ApiError extends PrintableError {
   override readonly name = 'ApiError';
   readonly code: DevErrorCode;
-  /** For `Allow` of a 405. */
+  /** The methods for `Allow` of a 405. */
   readonly allow: string | undefined;
 
   constructor(code: DevErrorCode, message: string, allow?: string) {

@@ -1,3 +1,5 @@
+// Routes requests below `/api/` to what answers them (dev.md §4.2). dev.ts calls it once `Host` and token were
+// checked.
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { JsonObject } from '../codec/members.ts';
 import { ApiError, badRequest } from './api-error.ts';
@@ -11,7 +13,7 @@ import type { Sending } from './sending.ts';
 import { fullOf } from './shown.ts';
 import type { DevState, ScenarioStarted, Told } from './wire.ts';
 
-/** What the API answers from. */
+/** The parts that the API answers from. */
 export interface ApiParts {
   readonly state: () => DevState;
   readonly log: DeliveryLog;
@@ -23,7 +25,7 @@ export interface ApiParts {
   readonly protocol: string;
 }
 
-/** Of bodies of requests, bytes. Text of a capture may be longer as JSON. */
+/** The largest bodies of requests, bytes. The text of a capture may be longer as JSON. */
 const MOST_BODY = 2 * 1024 * 1024;
 const MOST_CAPTURE_BODY = 2 * MOST_CAPTURE_BYTES + MOST_BODY;
 const MOST_TOLD = 256 * 1024;
@@ -32,16 +34,16 @@ interface Call {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
   readonly query: URLSearchParams;
-  /** What the path has where the route has a parameter. */
+  /** The part of the path where the route has a parameter. */
   readonly name: string;
   /** The body: a JSON object. */
   readonly body: (most?: number) => Promise<JsonObject>;
 }
 
-/** Gives the value to answer with; undefined: it has answered. */
+/** Returns the value to answer with; undefined: it has answered. */
 type Handler = (call: Call, parts: ApiParts) => unknown;
 
-/** A positive whole number. @throws ApiError */
+/** Reads a positive whole number. @throws ApiError */
 function wholeNumber(text: string, name: string): number {
   if (/^[1-9]\d{0,14}$/.test(text)) return Number(text);
   throw badRequest(`${name}: expected a whole number from 1 on.`);
@@ -64,7 +66,7 @@ function openEvents({ request, response }: Call, { events }: ApiParts): undefine
   throw new ApiError('too_many_streams', 'Too many streams of events are open. Close other pages of dev.');
 }
 
-/** By path, with `*` for a parameter, then by method (dev.md §4.2). */
+/** The handlers by path, with `*` for a parameter, then by method (dev.md §4.2). */
 const ROUTES: Readonly<Record<string, Readonly<Record<string, Handler>>>> = {
   state: { GET: (_, { state }) => state() },
   deliveries: { GET: deliveriesBefore },

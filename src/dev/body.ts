@@ -1,3 +1,5 @@
+// Reads bodies of requests within a bound, and answers with JSON. The API and the tools of the called sellers call
+// it.
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { JsonObject } from '../codec/members.ts';
 import { parseStrictObject } from '../codec/strict-json.ts';

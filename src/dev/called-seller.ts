@@ -1,3 +1,5 @@
+// Answers calls of the buyer's at the agent URLs: orders, tasks, media buys, figures (dev.md §1.5). The verb `dev`
+// passes it to `startDev`.
 import { isJsonObject, type JsonObject } from '../codec/members.ts';
 import { protocolFor } from '../shared/wire-names.ts';
 import type { CalledSellers, CallParts } from './contract.ts';
@@ -6,20 +8,20 @@ import { buyOf, createMediaBuys, deliveryOf, type Order, resultOf, taskOf } from
 import { answerTools, type Tool, type ToolAnswer, type Tools } from './tool-server.ts';
 import type { CallEvent, DevSeller } from './wire.ts';
 
-/** What a call was, for the page. */
+/** The facts of a call that the page shows. */
 type Said = Omit<CallEvent, 'at' | 'scheme' | 'tool'>;
 
-/** A tool and what is said of its call. */
+/** A tool whose answer has the facts of the call. */
 interface Served {
   readonly description: string;
   /** @throws ToolError */
   readonly call: (args: JsonObject) => ToolAnswer & { readonly said: Said };
 }
 
-/** Names of the question about a task, as editions and sellers have them. */
+/** The names of the question about a task, as editions and sellers have them. */
 const TASK_TOOLS = ['get_task_status', 'tasks/get'] as const;
 
-/** The webhook of an order that is done: sent where dev sends everything (dev.md §1.3). */
+/** Sends the webhook of an order that is done, to where dev sends everything (dev.md §1.3). */
 function sendEnd({ deliver }: CallParts, seller: DevSeller, order: Order): void {
   const { taskId, webhook, context } = order;
   const { operationId, token } = webhook ?? {};
@@ -94,7 +96,7 @@ function toolsOf(parts: CallParts, seller: DevSeller, lost: LostWebhooks): Reado
   };
 }
 
-/** The tools as they are served: each call is told, and its context goes back. */
+/** The tools as they are served: each call is reported, and its context goes back. */
 function served(
   { heard, now }: CallParts,
   { scheme }: DevSeller,

@@ -1,3 +1,5 @@
+// Reads captures, pasted or from the folder of `captureRefused`, and explains them (dev.md §3.5). The API calls it.
+// Their text is another's: files are bounded, and no link or path is followed.
 import { constants } from 'node:fs';
 import { lstat, open, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -17,11 +19,11 @@ import { senderOf, type Seller, type Sellers } from './sellers.ts';
 import { causeIn, keyOf, proofOf } from './sending.ts';
 import type { CaptureFile, CaptureList, CaptureRequest } from './wire.ts';
 
-/** Of one capture, bytes (dev.md §3.5). */
+/** The largest capture, bytes (dev.md §3.5). */
 export const MOST_CAPTURE_BYTES: number = 4 * 1024 * 1024;
 const MOST_FILES = 1_000;
 
-/** What captures are explained by, and where they are kept. */
+/** The parts that captures are explained by, and the places where they are kept. */
 export interface CaptureParts {
   readonly sellers: Sellers;
   readonly log: DeliveryLog;
@@ -48,10 +50,10 @@ async function fileIn(path: string, file: string): Promise<CaptureFile | undefin
   return found?.isFile() ? { file, at: Math.round(found.mtimeMs), bytes: found.size } : undefined;
 }
 
-/** The files of captures in a folder, the newest first; undefined where it cannot be read. */
+/** The files of captures in a folder, the newest first; undefined if it cannot be read. */
 async function filesIn(path: string): Promise<readonly CaptureFile[] | undefined> {
   try {
-    // Their names begin with the time.
+    // Their names begin with the time, so that the order of names is that of time.
     const names = (await readdir(path)).filter((name) => name.endsWith('.http')).sort();
     const files = await Promise.all(names.slice(-MOST_FILES).map((name) => fileIn(path, name)));
     return files.filter((file) => file !== undefined).toReversed();
@@ -61,13 +63,13 @@ async function filesIn(path: string): Promise<readonly CaptureFile[] | undefined
 }
 
 /**
- * Reads one file of the folder: by its name alone, without a link.
+ * Reads one file of the folder, by its name alone and without a link.
  * @throws ApiError
  */
 async function bytesOf(path: string, file: string): Promise<Uint8Array> {
   const missing = new ApiError('not_found', 'file: there is no such file in the folder of captures.');
   if (!/^[^/\\\0]+\.http$/.test(file)) throw missing;
-  // Neither waits for a pipe, nor follows a link that was put there after the list was made.
+  // The flags neither wait for a pipe, nor follow a link that was put there after the list was made.
   const flags = constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0);
   const handle = await open(join(path, file), flags).catch(() => undefined);
   if (!handle) throw missing;
@@ -83,7 +85,7 @@ async function bytesOf(path: string, file: string): Promise<Uint8Array> {
   }
 }
 
-/** JWKs that were pasted. @throws ApiError */
+/** Reads JWKs that were pasted. @throws ApiError */
 async function keysIn(text: string, now: () => number): Promise<readonly Jwk[]> {
   const stdin = async (): Promise<Uint8Array> => new TextEncoder().encode(text);
   try {
@@ -119,7 +121,10 @@ function postedOf({ method, headers, body }: Capture, url: string): Posted {
   return { method, url, headers: Object.fromEntries(fields), body: new Uint8Array(body) };
 }
 
-/** Whose it is, by the fields that its scheme has; `own`: a key id of it was found. */
+/**
+ * The seller of a capture, by the header fields of its scheme. `own` is true if they name a seller of dev's: by a key
+ * id of it, an HMAC or a bearer token.
+ */
 function sellerOf(posted: Posted, { sellers, protocol }: CaptureParts): { seller: Seller; own: boolean } {
   const { byScheme } = sellers;
   const headers = headerFields(
@@ -140,7 +145,7 @@ function sellerOf(posted: Posted, { sellers, protocol }: CaptureParts): { seller
   return { seller: isBearer ? byScheme.bearer : byScheme.signature, own: isBearer };
 }
 
-/** The part of an explanation's input that is the same for all. */
+/** The part of an explanation's input that is the same for all captures. */
 function commonInput(capture: Capture, now: () => number): Pick<ExplainInput, 'capture' | 'receivedAt'> {
   const { how: _how, ...moment } = momentOf(capture, {}, { now });
   return { capture, ...moment };
@@ -155,7 +160,7 @@ function urlIn(capture: Capture): string {
   }
 }
 
-/** Takes captures in. */
+/** Makes the captures of these parts. */
 export function createCaptures(parts: CaptureParts): Captures {
   const { log, folder, path, now, protocol } = parts;
 

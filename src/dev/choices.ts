@@ -1,3 +1,5 @@
+// Lists everything that can be sent, and the answer to each mistake (dev.md §2). The API's state has the list;
+// requests and sending ask for the answers.
 import { STATUSES } from '../cli/send/send-verb.ts';
 import { REPORT_TYPES } from '../events/schemas.ts';
 import { EDITION_NAMES } from '../shared/editions.ts';
@@ -14,7 +16,10 @@ export function canMake(mistake: string, scheme: DevScheme): boolean {
   return row !== undefined && (scheme === 'signature' || needsNoSignature(row));
 }
 
-/** The answer to a mistake. Keys are fetched again at most once in 30 s: until then a receiver cannot say that one is unknown. */
+/**
+ * The answer to a mistake. Keys are fetched again at most once in 30 s: until then a receiver cannot say that a key
+ * is unknown, and answers 503.
+ */
 export function expectedFor(mistake: string): Expected | undefined {
   const known = MISTAKES[mistake];
   if (!known) return undefined;

@@ -1,13 +1,15 @@
+// Keeps the latest deliveries in memory, within bounds (dev.md §4.4). Sending, captures and the hooks write it; the
+// API reads it.
 import type { SignedDelivery } from '../sender/sign.ts';
 import type { PostResult } from '../testing/seller-post.ts';
 import type { DeliveryList, DeliveryRow, ShownExplanation, Told } from './wire.ts';
 
-/** Deliveries that are kept, and their bytes (dev.md §4.4). */
+/** The most deliveries that are kept, and their bytes together (dev.md §4.4). */
 const MOST_DELIVERIES = 1_000;
 const MOST_BYTES = 64 * 1024 * 1024;
-/** Of one body. */
+/** The bytes that are kept of one body. */
 const MOST_BODY_BYTES = 1024 * 1024;
-/** Of what hooks told of one delivery. */
+/** The most tellings of hooks that are kept of one delivery. */
 const MOST_TELLINGS = 20;
 const PAGE = 100;
 
@@ -17,7 +19,7 @@ export interface Posted extends Omit<SignedDelivery, 'method' | 'headers'> {
   readonly headers: Readonly<Record<string, string | readonly string[]>>;
 }
 
-/** An answer, and whether there was more of its body. */
+/** An answer; `cut` if there was more of its body. */
 export interface Answer extends PostResult {
   readonly cut: boolean;
 }
@@ -25,15 +27,15 @@ export interface Answer extends PostResult {
 /** One delivery with everything that is kept of it. */
 export interface Entry {
   readonly row: DeliveryRow;
-  /** Its body has at most 1 MiB of what was sent. */
+  /** The delivery; its body has at most 1 MiB of what was sent. */
   readonly posted: Posted;
-  /** Absent of a capture. */
+  /** The URL that it was posted to. Absent of a capture. */
   readonly to?: string;
-  /** The capture has no body: it was refused by its headers. */
+  /** True if the capture has no body: it was refused by its headers. */
   readonly bodyless?: boolean;
-  /** How long its body was. */
+  /** The length of the whole body, bytes. */
   readonly bytes: number;
-  /** By which hooks name its event. */
+  /** The idempotency key, by which hooks name its event. */
   readonly key?: string | undefined;
   /** The value of its signature or HMAC. */
   readonly proof?: string | undefined;
@@ -43,7 +45,7 @@ export interface Entry {
   readonly tellings: readonly Told[];
 }
 
-/** What may become known of an entry. */
+/** The facts that may become known of an entry later. */
 export interface EntryChange extends Partial<Pick<Entry, 'answer' | 'explanation' | 'explainError'>> {
   readonly row?: Partial<Omit<DeliveryRow, 'id'>>;
   /** One more telling of a hook. */
@@ -71,7 +73,7 @@ function sizeOf({ posted, answer, explanation, tellings, row }: Entry): number {
   );
 }
 
-/** Makes an empty one. @param changed is told of each row that is new or has changed. */
+/** Makes an empty log. @param changed called for each row that is new or has changed. */
 export function createDeliveryLog(changed: (row: DeliveryRow) => void): DeliveryLog {
   const entries = new Map<number, Entry>();
   const sizes = new Map<number, number>();

@@ -1,3 +1,5 @@
+// Starts `proto-webhooks dev`: makes its parts, listens, and routes each request to the API, a seller, a document or
+// the page. The verb `dev` calls it (docs/spec/dev.md).
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { resolve } from 'node:path';
 import { UsageError } from '../cli/shell.ts';
@@ -22,27 +24,27 @@ import { createTelling } from './telling.ts';
 import { watchReceiver } from './watcher.ts';
 import type { DevState, ReceiverState } from './wire.ts';
 
-/** How dev is started. */
+/** Options of `startDev`, which the verb makes of its flags. */
 export interface DevOptions extends Destination {
-  /** 0: any free one, for tests. */
+  /** The port; 0: any free one, for tests. */
   readonly port: number;
-  /** Paths are relative to it. */
+  /** The working directory, to which paths are relative. */
   readonly cwd: string;
   readonly dir: string;
   /** The folder of `captureRefused`. */
   readonly refused: string;
   readonly protocol: string;
-  /** Of the package. */
+  /** The version of the package. */
   readonly version: string;
-  /** Where the page's files lie. */
+  /** The folder of the page's files. */
   readonly page: URL;
-  /** How long a receiver may take for its answer, ms. 10 000: as sellers do. */
+  /** The time limit for a receiver's answer, ms. Default: 10 000, as sellers have it. */
   readonly timeoutMs?: number;
   /** Unix ms. */
   readonly now: () => number;
-  /** Told when the receiver goes, and when it comes. */
+  /** Called when the receiver goes, and when it comes. */
   readonly receiver: (state: ReceiverState) => void;
-  /** Told of a fault of dev's own. */
+  /** Called for a fault of dev's own. */
   readonly fault: (error: unknown) => void;
 }
 
@@ -63,7 +65,7 @@ const REASONS: Readonly<Record<string, string>> = {
   EACCES: 'this user may not listen there. Take one from 1024 on',
 };
 
-/** @throws UsageError that names the port. */
+/** Listens on loopback. @throws UsageError (rejects) that names the port. */
 async function listen(server: Server, port: number): Promise<number> {
   await new Promise<void>((ready, reject) => {
     server.once('error', ({ code = '', message }: NodeJS.ErrnoException) => {
@@ -82,7 +84,7 @@ async function listen(server: Server, port: number): Promise<number> {
 
 type Answer = (request: IncomingMessage, response: ServerResponse) => Promise<void>;
 
-/** Every fault and refusal as JSON; nothing that a request is ends the process. */
+/** Answers every fault and refusal with JSON. Nothing that a request is ends the process. */
 function safely(answer: Answer, fault: DevOptions['fault']): (...exchange: Parameters<Answer>) => void {
   return (request, response) => {
     answer(request, response).catch((error: unknown) => {
@@ -93,7 +95,7 @@ function safely(answer: Answer, fault: DevOptions['fault']): (...exchange: Param
       return sendJson(response, refusal.status, refusal, {
         ...(refusal.allow !== undefined && { Allow: refusal.allow }),
         ...(refusal.status === 401 && { 'WWW-Authenticate': 'Bearer' }),
-        // What is left of its body is not read.
+        // The rest of its body is not read.
         ...(!request.complete && { Connection: 'close' }),
       });
     });
@@ -102,7 +104,7 @@ function safely(answer: Answer, fault: DevOptions['fault']): (...exchange: Param
 
 /**
  * Starts dev: its sellers, its API and its page.
- * @param called makes what answers calls of the buyer's.
+ * @param called makes the part that answers calls of the buyer's.
  * @throws UsageError (rejects) for a folder or a port that cannot be used.
  */
 export async function startDev(
@@ -113,7 +115,8 @@ export async function startDev(
   const dir = resolve(cwd, options.dir);
   const folder = await openFolder(dir);
   const late: { answer?: Answer } = {};
-  // Nothing is asked before it listens, and nothing waits between that and the answer.
+  // `answer` is set later, because its parts need the port. Requests come only once the server listens, and nothing
+  // is awaited from then until it is set.
   const server = createServer(safely(async (...exchange) => late.answer?.(...exchange), options.fault));
   const port = await listen(server, options.port);
   const ended = new AbortController();
@@ -238,7 +241,7 @@ export async function startDev(
   };
 }
 
-/** What was asked for. @throws ApiError for a target that is no path. */
+/** The URL of a request. @throws ApiError for a target that is no path. */
 function urlOf({ url = '' }: IncomingMessage, port: number): URL {
   const origin = `http://127.0.0.1:${port}`;
   if (url.startsWith('/') && !url.startsWith('//') && URL.canParse(url, origin)) return new URL(url, origin);

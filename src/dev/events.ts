@@ -1,13 +1,17 @@
+// Sends the server-sent events of the API, and keeps the latest for readers that come back (dev.md §4.3). dev.ts
+// emits them; the API opens streams.
 import { randomBytes } from 'node:crypto';
 import type { ServerResponse } from 'node:http';
 import type { DevEvents } from './wire.ts';
 
-/** Events that are kept for those who come back, and their characters. */
+/** The most events that are kept for readers that come back, and their characters together. */
 const MOST_EVENTS = 1_000;
 const MOST_CHARACTERS = 2 * 1024 * 1024;
 const MOST_STREAMS = 16;
 const COMMENT_MS = 10_000;
-/** What a reader may leave unread, bytes: more than all that is kept. A slower one is dropped, and comes back. */
+/**
+ * The bytes that a reader may leave unread: more than all that is kept. A slower reader is dropped, and comes back.
+ */
 const MOST_UNREAD = 8 * 1024 * 1024;
 
 interface Kept {
@@ -32,7 +36,7 @@ export interface EventStreams {
 
 /** Makes the ring of events, and their streams. */
 export function createEvents(): EventStreams {
-  // Numbers of two starts are not mixed.
+  // The random part of ids, so that numbers of two starts are not mixed.
   const start = randomBytes(4).toString('hex');
   const kept: Kept[] = [];
   const streams = new Set<ServerResponse>();
@@ -46,7 +50,7 @@ export function createEvents(): EventStreams {
     if (response.writableLength > MOST_UNREAD) response.destroy();
   };
 
-  /** What follows an event, undefined where that is not kept. */
+  /** The events that follow one; undefined if they are not kept. */
   const behind = (id: string): readonly Kept[] | undefined => {
     const [, process, digits] = /^([0-9a-f]{8})-(\d{1,15})$/.exec(id) ?? [];
     const number = Number(digits);

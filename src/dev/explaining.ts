@@ -1,3 +1,5 @@
+// Explains deliveries by `explain` of the command line with the sellers' keys, and shows the text that was signed
+// (dev.md §3.1). Sending, captures and the API's view of a delivery call it.
 import { readSignatureFields } from '../auth/rfc9421/checks.ts';
 import { TargetUriError } from '../auth/rfc9421/host.ts';
 import { canonicalTargetUri, signatureBase } from '../auth/rfc9421/signature-base.ts';
@@ -19,10 +21,10 @@ export const linesOf = ({ headers }: Pick<Posted, 'headers'>): HeaderLine[] =>
     [values].flat().map((value): HeaderLine => [name, value]),
   );
 
-/** The path and query that are asked for, as they stand. */
+/** The path and query of a URL, as they stand. */
 const targetOf = (url: string): string => /^[^:]+:\/\/[^/?#]*([^#]*)/.exec(url)?.[1] || '/';
 
-/** The lines that the client adds, which the receiver sees. */
+/** The header lines on the wire: those of the delivery, and those that the client adds, which the receiver sees. */
 export function wireLines(posted: Posted, bytes: number): HeaderLine[] {
   const own = linesOf(posted);
   const added: readonly HeaderLine[] = [
@@ -33,19 +35,19 @@ export function wireLines(posted: Posted, bytes: number): HeaderLine[] {
   return [...added.filter(([name]) => !has(name)), ...own];
 }
 
-/** What is explained, and by what. */
+/** A delivery to explain, and the facts that explain it. */
 interface Explaining {
   readonly posted: Posted;
   readonly seller: Seller;
   /** Unix ms. */
   readonly at: number;
-  /** Of the protocol, where receivers take one alone. */
+  /** The name of the protocol, if receivers accept one name alone. */
   readonly protocol: string | undefined;
-  /** Its nonce was used by a delivery that was accepted. */
+  /** True if its nonce was used by a delivery that was accepted. */
   readonly replayed: boolean;
 }
 
-/** The key id and the nonce of a signature. */
+/** The key id and the nonce of a signature; undefined unless both can be read. */
 export function signatureNames(
   posted: Posted,
 ): { readonly keyid: string; readonly nonce: string } | undefined {
@@ -55,7 +57,7 @@ export function signatureNames(
   return keyid === undefined || nonce === undefined ? undefined : { keyid, nonce };
 }
 
-/** What `explain` is given of a delivery that dev sends. */
+/** The input of `explain` for a delivery that dev sends. */
 function inputOf({ posted, seller, at, protocol, replayed }: Explaining): ExplainInput {
   const capture: Capture = {
     form: 'raw HTTP',
@@ -78,7 +80,7 @@ function inputOf({ posted, seller, at, protocol, replayed }: Explaining): Explai
   };
 }
 
-/** The explanation, or why there is none. */
+/** The explanation, or the reason why there is none. */
 export interface Explained {
   readonly explanation?: ShownExplanation;
   readonly explainError?: string;
@@ -97,15 +99,18 @@ const shown = ({ ok, steps, findings }: Explanation, notes: readonly string[]): 
   notes,
 });
 
-/** Of one search, bytes: a part of a second, in which dev answers nobody. `explain` of the command line searches on. */
+/**
+ * The most bytes that one search goes through: a part of a second, in which dev answers nobody. `explain` of the
+ * command line searches on.
+ */
 const MOST_WORK = 48 * 1024 * 1024;
 
-/** Explains a capture, or anything that is given as one. Rejects for nothing that the delivery is. */
+/** Explains a capture, or anything that is given as one. It rejects for nothing that the delivery is. */
 export async function explained(input: ExplainInput, notes: readonly string[] = []): Promise<Explained> {
   try {
     return { explanation: shown(await explainDelivery({ ...input, mostWork: MOST_WORK }), notes) };
   } catch (error) {
-    // Keys that were pasted and are none, or a URL without a canonical form.
+    // The pasted keys are unusable, or the URL has no canonical form.
     if (isOfKind(error, ConfigError) || isOfKind(error, TargetUriError))
       return { explainError: error.message };
     throw error;
@@ -124,7 +129,7 @@ export function expectedBy({ ok, steps }: ShownExplanation): Expected {
   return { status, ...((status === 400 || status === 401) && { code }) };
 }
 
-/** The characters of a base that are shown. */
+/** The most characters of a base that are shown. */
 const MOST_BASE = 65_536;
 
 /** The text that the signature or the HMAC of a delivery is over, as a receiver with this URL makes it. */

@@ -1,3 +1,5 @@
+// Opens the folder of dev, `.proto-webhooks`: keys, secrets, token and port (dev.md §1.2). dev.ts calls it when it
+// starts and ends. It never replaces a file that it did not write.
 import { randomBytes } from 'node:crypto';
 import { chmod, link, lstat, mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -13,18 +15,18 @@ import type { DevScheme } from './wire.ts';
 /** Private keys of one seller, by their short names. */
 export type SellerJwks = Readonly<Record<SellerKeyName, Jwk>>;
 
-/** What dev keeps (dev.md §1.2). */
+/** The content of the folder (dev.md §1.2). */
 export interface DevFolder {
   readonly keys: Readonly<Record<DevScheme, SellerJwks>>;
-  /** Of the HMAC seller. */
+  /** The secret of the HMAC seller. */
   readonly hmacSecret: string;
-  /** Of the bearer seller. */
+  /** The token of the bearer seller. */
   readonly bearerToken: string;
-  /** For the API. */
+  /** The token of the API. */
   readonly token: string;
 }
 
-/** Names of the files in it. A hook of a receiver reads `token` and `port`. */
+/** The names of the files in the folder. A hook of a receiver reads `token` and `port`. */
 export const FILES = { keys: 'keys.json', token: 'token', port: 'port', ignore: '.gitignore' } as const;
 
 const SCHEMES: readonly DevScheme[] = ['signature', 'hmac', 'bearer'];
@@ -48,21 +50,21 @@ async function newKeys(): Promise<JsonObject> {
 
 const codeOf = (error: unknown): string => (error as NodeJS.ErrnoException).code ?? String(error);
 
-/** @throws UsageError, always: nothing of the folder is ever replaced by itself. */
+/** Refuses the folder, because nothing in it is ever replaced by itself. @throws UsageError, always. */
 function refuse(path: string, why: string): never {
   throw new UsageError(
     `${path}: ${why}. Expected the folder of \`proto-webhooks dev\` as dev wrote it. Mend or remove it (its sellers then get new keys), or name another one by --dir.`,
   );
 }
 
-/** Writes a file whole, or leaves the one that another dev has written in between. */
+/** Writes a file whole, or leaves the file that another dev has written in between. */
 async function writeNew(path: string, text: string): Promise<void> {
   const draft = `${path}.${randomBytes(6).toString('hex')}`;
   await writeFile(draft, text, { mode: 0o600, flag: 'wx' });
   try {
     await link(draft, path);
   } catch (error) {
-    // A file system without hard links has no better way.
+    // Without hard links a file system has no better way than to rename.
     if (codeOf(error) !== 'EEXIST') await rename(draft, path);
   } finally {
     await rm(draft, { force: true });
@@ -71,7 +73,7 @@ async function writeNew(path: string, text: string): Promise<void> {
 
 const MAX_FILE_BYTES = 65_536;
 
-/** The text of a file of the folder. @returns undefined where there is none. @throws UsageError */
+/** The text of a file of the folder. @returns undefined if there is none. @throws UsageError */
 async function textOf(path: string): Promise<string | undefined> {
   try {
     const found = await lstat(path);
@@ -84,7 +86,7 @@ async function textOf(path: string): Promise<string | undefined> {
   }
 }
 
-/** What stands in a file, made first where there is none. */
+/** The text of a file, which is made first if there is none. */
 async function kept(path: string, made: () => string | Promise<string>): Promise<string> {
   const found = await textOf(path);
   if (found !== undefined) return found;
@@ -133,10 +135,10 @@ async function makeFolder(path: string): Promise<void> {
     const found = await lstat(path);
     if (!found.isDirectory()) return refuse(path, 'it is not a directory');
     const own = process.getuid?.();
-    // Whoever else owns it could have put keys of their own there. Root may use anybody's.
+    // Another owner could have put keys of their own there. Root may use anybody's folder.
     if (own !== undefined && own !== 0 && found.uid !== own)
       return refuse(path, 'it belongs to another user');
-    // Made by something else, or copied: what lies in it is for its owner alone.
+    // Something else has made it, or it was copied: its content is for its owner alone.
     if ((found.mode & 0o077) !== 0) await chmod(path, 0o700);
   } catch (error) {
     if (error instanceof UsageError) throw error;
@@ -163,7 +165,9 @@ export async function openFolder(path: string): Promise<DevFolder> {
   return { ...keys, token };
 }
 
-/** Writes the port at which dev listens, for hooks of receivers: of several devs the last one. @throws UsageError */
+/**
+ * Writes the port at which dev listens, for hooks of receivers: of several devs, that of the last. @throws UsageError
+ */
 export async function writePort(path: string, port: number): Promise<void> {
   const file = join(path, FILES.port);
   const found = await textOf(file);
@@ -178,12 +182,15 @@ export async function writePort(path: string, port: number): Promise<void> {
   }
 }
 
-/** Removes it when dev ends, so that no hook gives the token to what listens there later; another dev's stays. Never rejects. */
+/**
+ * Removes the port when dev ends, so that no hook gives the token to what listens there later. Another dev's port
+ * stays. It never rejects.
+ */
 export async function removePort(path: string, port: number): Promise<void> {
   const file = join(path, FILES.port);
   try {
     if ((await readFile(file, 'utf8')) === `${port}\n`) await rm(file);
   } catch {
-    // Gone, or not dev's any more.
+    // The file is gone, or no longer dev's.
   }
 }

@@ -1,8 +1,8 @@
+// Plays the scenarios whose webhook is lost until the buyer asks: `lost-and-polled`, `report-lost-and-pulled` (dev.md
+// §2.3). The called sellers ask it what to lose.
 import type { Scenario, ScenarioKit } from './contract.ts';
 import type { Order } from './media-buys.ts';
 import type { DevScheme, Told } from './wire.ts';
-
-/* The scenarios whose webhook is lost, until the buyer asks (dev.md §2.3). */
 
 type Handled = Extract<Told, { readonly hook: 'handled' }>;
 
@@ -13,35 +13,35 @@ export type Lost = 'end' | 'report';
 interface Watch {
   readonly lost: Lost;
   readonly agentUrl: string;
-  /** Of the call whose webhook is lost. */
+  /** The order of the call whose webhook is lost. */
   readonly ordered: PromiseWithResolvers<Order>;
   order: Order | undefined;
-  /** The buyer has asked for it. */
+  /** Resolves when the buyer has asked for it. */
   readonly asked: PromiseWithResolvers<undefined>;
-  /** The run of a handler with what the buyer was told. */
+  /** Resolves with the run of a handler that got what the buyer was told. */
   readonly handled: PromiseWithResolvers<Handled>;
 }
 
-/** What is lost, and who waits for it. */
+/** The lost webhooks, and the scenarios that wait for them. */
 export interface LostWebhooks {
-  /** True if the next order of the seller is to lose that. */
+  /** True if that webhook of the seller's next order is to be lost. */
   readonly isNext: (lost: Lost, agentUrl: string) => boolean;
-  /** Takes an order that is new. */
+  /** Takes a new order. */
   readonly ordered: (agentUrl: string, order: Order) => void;
-  /** True if the webhook of the order is not to be sent. */
+  /** True if that webhook of the order is not to be sent. */
   readonly isLost: (lost: Lost, order: Order) => boolean;
-  /** The buyer has asked about these orders. */
+  /** Takes the orders that the buyer has asked about. */
   readonly asked: (lost: Lost, orders: readonly Order[]) => void;
-  /** Takes what hooks of the receiver tell. */
+  /** Takes a telling of a hook of the receiver. */
   readonly told: (told: Told) => void;
   readonly scenarios: Readonly<Record<string, Scenario>>;
 }
 
 const ALL: readonly DevScheme[] = ['signature', 'hmac', 'bearer'];
 const MINUTE_MS = 60_000;
-/** For a call, and for the question behind it. */
+/** The time that a scenario waits for a call and the question behind it together, ms. */
 const WAIT_MS = 5 * MINUTE_MS;
-/** For what a hook tells, if there is one. */
+/** The time that a scenario waits for a telling of a hook, ms, if there is one. */
 const TOLD_MS = 30_000;
 
 /** The channel by which a pull brings a report to a handler, as the key of its event names it. */
@@ -51,7 +51,7 @@ const isOfWatch = ({ lost, agentUrl, order }: Watch, told: Handled): boolean =>
   told.sender === agentUrl &&
   (lost === 'end' ? told.taskId !== undefined && told.taskId === order?.taskId : told.key.startsWith(PULLED));
 
-/** @throws Error with `late` once it is too late. */
+/** Waits until `until`. @throws Error (rejects) with `late` if it is too late. */
 async function before<T>(kit: ScenarioKit, until: number, what: Promise<T>, late: string): Promise<T> {
   const over = new AbortController();
   try {
@@ -64,7 +64,7 @@ async function before<T>(kit: ScenarioKit, until: number, what: Promise<T>, late
   }
 }
 
-/** What a scenario says while it waits. */
+/** The notes of a scenario that waits. */
 interface Sayings {
   readonly call: (agentUrl: string) => string;
   readonly lost: (order: Order) => string;
@@ -90,7 +90,7 @@ const SAYINGS: Readonly<Record<Lost, Sayings>> = {
 
 const QUESTION: Readonly<Record<Lost, string>> = { end: 'about the task', report: 'for the reports' };
 
-/** What is lost of the sellers of one dev. */
+/** Makes the lost webhooks of the sellers of one dev. */
 export function createLostWebhooks(): LostWebhooks {
   const watches = new Set<Watch>();
   const having = (lost: Lost, order: Order): Watch[] =>

@@ -1,26 +1,26 @@
+// Keeps the orders of a called seller, and answers for them: tasks, media buys, figures (dev.md §1.5).
+// called-seller.ts calls it. Every argument is a stranger's, and bounded.
 import { randomUUID } from 'node:crypto';
 import { isJsonObject, type JsonObject, textMember } from '../codec/members.ts';
 import { DAY_MS, FREQUENCIES, type Frequency } from '../windows/calendar.ts';
 import { putBounded } from '../shared/bounded.ts';
 import { ToolError } from './tool-server.ts';
 
-/* What was bought of a called seller, and what it answers of that (dev.md §1.5). Every argument is a stranger's. */
-
-/** The latest ones are kept, of each seller. */
+/** The most orders of each seller: the latest are kept. */
 const MOST_ORDERS = 200;
-/** Of a list of ids, and of the packages of an order. */
+/** The longest list of ids, and of packages of an order. */
 const MOST_ITEMS = 100;
-/** Of an id; of a URL. */
+/** The most characters of an id, a URL and a token. */
 const MAX_ID = 255;
 const MAX_URL = 2_048;
 const MAX_TOKEN = 4_096;
-/** Of the context of a call, which goes back: characters of JSON. */
+/** The most characters of JSON of the context of a call, which goes back. */
 const MAX_CONTEXT = 65_536;
 const FLIGHT_MS = 30 * DAY_MS;
 /** The end of the years of four digits. */
 const MOST_INSTANT = Date.UTC(10_000, 0);
 
-/** Where a call wants webhooks to go. It is shown and never called (dev.md §1.3). */
+/** The URL to which a call wants webhooks to go. It is shown and never called (dev.md §1.3). */
 export interface NamedWebhook {
   readonly url: string;
   readonly operationId?: string;
@@ -31,7 +31,7 @@ export interface NamedWebhook {
 export interface Order {
   readonly taskId: string;
   readonly mediaBuyId: string;
-  /** Unix ms. */
+  /** The time of the order, Unix ms. */
   readonly at: number;
   readonly start: number;
   readonly end: number;
@@ -45,20 +45,20 @@ export interface Order {
 export interface MediaBuys {
   /**
    * Takes an order, or finds the one that the same request made.
-   * @param isDue begins its flight early enough for reports to be due now, if it has reports.
+   * @param isDue if true, and it has reports, begins its flight early enough for reports to be due now.
    * @throws ToolError
    */
   readonly order: (args: JsonObject, isDue: boolean) => { readonly order: Order; readonly isNew: boolean };
-  /** @throws ToolError */
+  /** The order of a task. @throws ToolError */
   readonly byTask: (args: JsonObject) => Order;
-  /** Those that are asked for, or the latest. @throws ToolError */
+  /** The orders that are asked for, or the latest. @throws ToolError */
   readonly named: (args: JsonObject) => readonly Order[];
 }
 
 const invalid = (field: string, message: string): ToolError =>
   new ToolError('VALIDATION_ERROR', `${field}: ${message}`, field);
 
-/** A text, if it is there. @throws ToolError */
+/** Reads a text, if it is there. @throws ToolError */
 function textIn(args: JsonObject, name: string, most: number, where: string = name): string | undefined {
   const value = args[name];
   if (value === undefined || value === null) return undefined;
@@ -66,7 +66,7 @@ function textIn(args: JsonObject, name: string, most: number, where: string = na
   throw invalid(where, `expected text of at most ${most} characters.`);
 }
 
-/** An object, if it is there. @throws ToolError */
+/** Reads an object, if it is there. @throws ToolError */
 function objectIn(args: JsonObject, name: string): JsonObject | undefined {
   const value = args[name];
   if (value === undefined || value === null) return undefined;
@@ -152,7 +152,7 @@ function flightOf(args: JsonObject, due: Frequency | undefined, now: number): Pi
   return { start: startOfDue(due, now), end: Math.max(end, now + DAY_MS) };
 }
 
-/** @param now Unix ms. */
+/** Makes the media buys of one seller. @param now Unix ms. */
 export function createMediaBuys(now: () => number): MediaBuys {
   const byTask = new Map<string, Order>();
   const byId = new Map<string, Order>();
@@ -205,7 +205,7 @@ export function createMediaBuys(now: () => number): MediaBuys {
 
 const iso = (instant: number): string => new Date(instant).toISOString();
 
-/** What came of an order: the same by each channel. */
+/** The result of an order: the same by each channel. */
 export const resultOf = ({ mediaBuyId, at, packages }: Order): JsonObject => ({
   media_buy_id: mediaBuyId,
   confirmed_at: iso(at),
@@ -213,7 +213,7 @@ export const resultOf = ({ mediaBuyId, at, packages }: Order): JsonObject => ({
   packages,
 });
 
-/** The answer to a question about its task. */
+/** The answer to a question about the task of an order. */
 export const taskOf = (order: Order): JsonObject => ({
   task_id: order.taskId,
   task_type: 'create_media_buy',

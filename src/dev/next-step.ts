@@ -1,21 +1,23 @@
+// Finds one next step for an answer that is not the expected one (dev.md §3.4). Sending and telling call it each time
+// that more is known of a delivery.
 import type { Entry } from './delivery-log.ts';
 import type { Seller } from './sellers.ts';
 import type { ShownFinding, Told } from './wire.ts';
 
-/* One next step for an answer that is not the expected one (dev.md §3.4). */
-
-/** Characters of a step: a reason may be long. */
+/** The most characters of a step: a reason may be long. */
 const MOST = 1_200;
 
 const pathOf = (url: string): string => /^[^:]+:\/\/[^/?#]*([^?#]*)/.exec(url)?.[1] || '/';
 
 type Word = (entry: Entry, seller: Seller) => string;
-/** Undefined: it says nothing of this answer. */
+/** A rule that may have a step for an answer; undefined: it has none. */
 type Rule = (entry: Entry, seller: Seller) => string | undefined;
 
 const isSuccess = (status = 0): boolean => status >= 200 && status < 300;
 
-/** For codes of a receiver that refuses what `explain` passes: its configuration differs from what dev sends. */
+/**
+ * Steps by code, for a receiver that refuses what `explain` passes: its configuration differs from what dev sends.
+ */
 const BY_CODE: Readonly<Record<string, Word>> = {
   webhook_signature_key_unknown: (_, { line }) =>
     `The receiver does not know this seller. Paste into its options: ${line}`,
@@ -43,7 +45,7 @@ const BY_CODE: Readonly<Record<string, Word>> = {
     'The receiver did not approve the proof of control: its option onChallenge has to resolve to true for it.',
 };
 
-/** By status, where no code says more. */
+/** Steps by status, if no code says more. */
 const BY_STATUS: Readonly<Record<number, Word>> = {
   404: ({ row }, { forward }) =>
     `Nothing is mounted at POST ${pathOf(forward)} (404). Mount the receiver there, or start dev with another --forward than ${forward}.${row.code === undefined ? '' : ` It says ${row.code}.`}`,
@@ -62,7 +64,7 @@ const NO_REASON =
 const NO_ECHO =
   'The answer to a proof of control has to be exactly {"challenge": "<the same>"} with 2xx: the library answers so where onChallenge resolves to true. Pass it on as it is.';
 
-/** What hooks told of it, the latest first. */
+/** The reason that hooks told of the delivery: the latest one. */
 function reasonOf(tellings: readonly Told[]): string | undefined {
   const reasons = tellings.toReversed().flatMap((told): string[] => {
     if (told.hook === 'alarm') return [`alarm ${told.code}: ${told.message}`];
@@ -94,7 +96,7 @@ const acceptedWrongly: Rule = ({ row: { expected, status } }) => {
 const byCode: Rule = (entry, seller) => {
   const { code = '' } = entry.row;
   const word = Object.hasOwn(BY_CODE, code) ? BY_CODE[code] : undefined;
-  // What `explain` finds is nearer to the cause.
+  // A finding of `explain` is nearer to the cause.
   const isFound = entry.explanation?.ok === false && entry.explanation.findings.length > 0;
   return isFound ? undefined : word?.(entry, seller);
 };
@@ -123,7 +125,7 @@ const otherwise: Word = ({ row: { status, code }, tellings }) =>
   reasonOf(tellings) ??
   `The receiver answered ${status}${code === undefined ? '' : ` ${code}`}. Its log says why.`;
 
-/** The first that has something to say. */
+/** The rules in their order: the first that has a step decides. */
 const RULES: readonly Rule[] = [acceptedWrongly, byCode, unavailable, redirected, html, explained, byStatus];
 
 function answeredWrongly(entry: Entry, seller: Seller): string {
@@ -134,7 +136,7 @@ function answeredWrongly(entry: Entry, seller: Seller): string {
   return otherwise(entry, seller);
 }
 
-/** The next step in words; undefined where the answer is the expected one, or not there yet. */
+/** The next step in words; undefined if the answer is the expected one, or has not come yet. */
 export function nextStep(entry: Entry, seller: Seller): string | undefined {
   const { row } = entry;
   if (row.state === 'sending' || row.state === 'captured' || row.asExpected !== false) return undefined;

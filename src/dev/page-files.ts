@@ -1,7 +1,8 @@
+// Serves the files of the page with its security headers (dev.md §5.1). dev.ts calls it.
 import { readFile } from 'node:fs/promises';
 import type { ServerResponse } from 'node:http';
 
-/** Of every file of the page (dev.md §5.1). */
+/** The headers of every file of the page (dev.md §5.1). */
 const HEADERS = {
   'Content-Security-Policy':
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
@@ -10,20 +11,20 @@ const HEADERS = {
   'Cache-Control': 'no-store',
 } as const;
 
-/** The page is these, and nothing else is read from the package. */
+/** The files of the page: nothing else is read from the package. */
 const FILES: Readonly<Record<string, readonly [file: string, type: string]>> = {
   '/': ['index.html', 'text/html; charset=utf-8'],
   '/page.js': ['page.js', 'text/javascript; charset=utf-8'],
   '/page.css': ['page.css', 'text/css; charset=utf-8'],
 };
 
-/** Browsers ask for it by themselves: the page has none. */
+/** The path that browsers ask for by themselves: the page has no icon. */
 const ICON = '/favicon.ico';
 
 /** True if the path is one of the page's. */
 export const isOfPage = (path: string): boolean => path === ICON || Object.hasOwn(FILES, path);
 
-/** Answers with a file of the page. @param folder where the package has them. */
+/** Answers with a file of the page. @param folder the place where the package has them. */
 export async function sendPage(path: string, folder: URL, response: ServerResponse): Promise<void> {
   if (path === ICON) {
     response.writeHead(204, HEADERS).end();

@@ -1,13 +1,15 @@
+// Builds bodies as sellers of an edition write them (dev.md §2.1). Sending, scenarios and the webhooks of calls use
+// it. Samples have the form of 3.1, and are changed for the other editions.
 import { isJsonObject } from '../codec/members.ts';
 import type { EditionName } from '../shared/editions.ts';
 import { samplePayloads, type Members, type SamplePayloads } from '../testing/payloads.ts';
 
-/** The edition that is sent where none is named: what every edition's receivers read. */
+/** The edition that is sent if none is named: receivers of every edition read it. */
 export const DEFAULT_EDITION: EditionName = '3.1';
 
-/** How sellers of an edition write a task's webhook. */
+/** The form in which sellers of an edition write a task's webhook. */
 interface Writing {
-  /** 3.0 does not have the member. */
+  /** False for 3.0, which does not have the member. */
   readonly operationId: boolean;
   /** The agent transport's version: its objects as they are, or in a member that names them. */
   readonly agent: 'bare' | 'wrapped';
@@ -23,14 +25,14 @@ const WRITINGS: Readonly<Record<EditionName, Writing>> = {
 const without = (name: string, members: Members): Members =>
   Object.fromEntries(Object.entries(members).filter(([key]) => key !== name));
 
-/** 3.0: the buyer had put the id into the URL. */
+/** Removes the operation's id: with 3.0 the buyer has put it into the URL. */
 function withoutOperationId(body: Members): Members {
   const { metadata } = body;
   const rest = without('operation_id', body);
   return isJsonObject(metadata) ? { ...rest, metadata: without('operation_id', metadata) } : rest;
 }
 
-/** Parts of A2A 1.0 say by their member what they are. */
+/** Removes `kind` of parts: in A2A 1.0 the name of their member says what they are. */
 const partsOf = (parts: unknown): unknown =>
   Array.isArray(parts) ? parts.map((part) => without('kind', part as Members)) : parts;
 

@@ -1,3 +1,4 @@
+// Runs scenarios: sends their steps, keeps their runs, and tells of each change (dev.md §2.3). The API starts them.
 import { setTimeout as delay } from 'node:timers/promises';
 import { isBytes } from '../shared/realms.ts';
 import { messageOf } from '../shared/errors.ts';
@@ -9,11 +10,11 @@ import type { Draft, Sending } from './sending.ts';
 import type { Seller, Sellers } from './sellers.ts';
 import type { DeliveryRow, ScenarioRequest, ScenarioRun, ScenarioStep } from './wire.ts';
 
-/** Runs that have ended and are shown; steps of one. */
+/** The most runs that are kept, unless more are under way, and the most steps of one. */
 const MOST_RUNS = 20;
 const MOST_STEPS = 50;
 
-/** What scenarios run on. */
+/** The parts that scenarios run on. */
 export interface ScenarioParts {
   readonly scenarios: Readonly<Record<string, Scenario>>;
   readonly sellers: Sellers;
@@ -22,13 +23,13 @@ export interface ScenarioParts {
   readonly now: () => number;
   /** Aborts when dev ends. */
   readonly signal: AbortSignal;
-  /** Told of each change. */
+  /** Called for each change. */
   readonly changed: (run: ScenarioRun) => void;
 }
 
 /** Scenarios that run and have run (dev.md §2.3). */
 export interface ScenarioRuns {
-  /** Starts one. @returns its number. @throws ApiError */
+  /** Starts a scenario. @returns the number of its run. @throws ApiError */
   readonly start: (name: string, order: Required<ScenarioRequest>) => number;
   readonly list: () => readonly ScenarioRun[];
 }
@@ -68,7 +69,7 @@ export function createScenarioRuns(parts: ScenarioParts): ScenarioRuns {
       what,
       expected,
       row: { ...edition, scenario: { name, run } },
-      // Before the answer, so that steps at the same time stand in their order.
+      // The step is added before its answer, so that steps at the same time stand in their order.
       added: (delivery: number): void => change(run, { steps: [...steps(), { sends, expected, delivery }] }),
     };
     const row = isSigned(payload)

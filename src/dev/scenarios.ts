@@ -1,10 +1,10 @@
+// Defines the scenarios that need no call of the buyer's (dev.md §2.3). dev.ts adds those of the called sellers, and
+// scenario-runs.ts runs them.
 import type { JsonObject } from '../codec/members.ts';
 import { sampleChallenge } from '../testing/seller-delivery.ts';
 import { DEFAULT_RETRY, isFinal } from '../testing/seller-post.ts';
 import type { Scenario, ScenarioKit, StepDraft } from './contract.ts';
 import type { DeliveryRow, DevScheme, Expected } from './wire.ts';
-
-/* The scenarios that need no call of the buyer's (dev.md §2.3). */
 
 const ALL: readonly DevScheme[] = ['signature', 'hmac', 'bearer'];
 const SIGNED: readonly DevScheme[] = ['signature'];
@@ -18,19 +18,19 @@ const step = (sends: string, what: string, payload: StepDraft['payload'], expect
   expected,
 });
 
-/** True if a seller gives up behind this answer. */
+/** True if a seller gives up after this answer. */
 const isOver = ({ state, status, code }: DeliveryRow): boolean =>
   state !== 'unanswered' &&
   isFinal({
     outcome: status !== undefined && status < 300 ? 'success' : 'failed',
     ...(status !== undefined && { status }),
-    // A token that is rotated is tried again.
+    // A seller tries again while a token is rotated.
     headers: code === 'invalid_token' ? { 'www-authenticate': 'Bearer' } : {},
     body: '',
   });
 
 async function retries({ payloads, send, sleep }: ScenarioKit): Promise<void> {
-  // Serialised once: each attempt has the same bytes.
+  // The event is serialised once, so that each attempt has the same bytes.
   const body = JSON.stringify(payloads.tool('completed'));
   for (let attempt = 1; ; attempt += 1) {
     const isLast = attempt === DEFAULT_RETRY.attempts;
@@ -80,7 +80,7 @@ async function twoAtOnce({ payloads, send }: ScenarioKit): Promise<void> {
   ]);
 }
 
-/** A receiver fetches keys again for a key id that it does not know, at most once in half a minute. */
+/** The time after which a receiver fetches keys again for a key id that it does not know: once in half a minute. */
 const REFETCH_MS = 31_000;
 
 async function keyRotation({ payloads, send, addKey, sleep }: ScenarioKit): Promise<void> {
@@ -104,7 +104,7 @@ async function proofOfControl({ seller, auth, send }: ScenarioKit): Promise<void
   });
 }
 
-/** By name. */
+/** The scenarios by name. */
 export const SCENARIOS: Readonly<Record<string, Scenario>> = {
   retries: {
     says: 'Sends an event, and again as sellers do until an answer ends it.',

@@ -1,27 +1,35 @@
+// Guards dev against pages of other origins and callers without the token (dev.md §4.1). dev.ts calls it before
+// anything else.
 import type { IncomingMessage } from 'node:http';
 import { equalBytes } from '../crypto/equal.ts';
 import { createHashes } from '../crypto/hashes.ts';
 import { ApiError } from './api-error.ts';
 
-/** Names by which this machine is asked; another one that leads here is a page's that rebinds its name (dev.md §4.1). */
+/**
+ * The names by which this machine is asked. Another name that leads here is that of a page that rebinds it (dev.md
+ * §4.1).
+ */
 const HOSTS: readonly string[] = ['127.0.0.1', 'localhost', '[::1]'];
 
-/** The values of a header's lines: Node drops all but the first of some. */
+/** The values of all lines of a header. Node's own `headers` drops all but the first of some. */
 function linesOf({ rawHeaders }: IncomingMessage, name: string): string[] {
   return rawHeaders.filter((_, index) => index % 2 === 1 && rawHeaders[index - 1]?.toLowerCase() === name);
 }
 
-/** What a request has to prove. */
+/** The proofs that a request needs. */
 export interface Guard {
-  /** @throws ApiError `forbidden_host`, `forbidden_origin`. */
+  /**
+   * Requires that the request names this machine, and comes from dev's page if from a page. @throws ApiError
+   * `forbidden_host`, `forbidden_origin`.
+   */
   readonly requireLocal: (request: IncomingMessage) => void;
-  /** @throws ApiError `unauthorized`. */
+  /** Requires the token. @throws ApiError `unauthorized`. */
   readonly requireToken: (request: IncomingMessage) => void;
 }
 
-/** Checks of requests to dev at this port. */
+/** Makes the checks of requests to dev at this port. */
 export function createGuard(port: number, token: string): Guard {
-  // http has a port of its own, which is not written.
+  // `Host` omits port 80, the default of http.
   const hosts = new Set(HOSTS.flatMap((host) => (port === 80 ? [host, `${host}:80`] : [`${host}:${port}`])));
   const origins = new Set([...hosts].map((host) => `http://${host}`));
   const hash = (text: string): Uint8Array => createHashes().sha256(new TextEncoder().encode(text));
@@ -41,7 +49,7 @@ export function createGuard(port: number, token: string): Guard {
     requireToken(request) {
       const [line = '', ...others] = linesOf(request, 'authorization');
       const given = /^Bearer ([\x21-\x7e]+)$/i.exec(line)?.[1] ?? '';
-      // Of hashes, so that neither length nor place of a difference is seen in the time.
+      // Hashes are compared, so that the time shows neither the length nor the place of a difference.
       if (others.length > 0 || !equalBytes(hash(given), expected)) {
         throw new ApiError(
           'unauthorized',

@@ -1,3 +1,5 @@
+// Makes dev's three sellers: their URLs, documents, keys, and the line of options that a receiver needs (dev.md
+// §1.1). dev.ts makes them at the start.
 import { publicJwk } from '../cli/files.ts';
 import type { Sender, SenderAuth } from '../config/sender-entry.ts';
 import type { Jwk } from '../crypto/engine.ts';
@@ -7,13 +9,16 @@ import type { DevScheme, DevSeller } from './wire.ts';
 
 /** One seller with what only dev knows of it. */
 export interface Seller extends DevSeller {
-  /** Private ones. */
+  /** The private keys of its own. */
   readonly keys: SellerJwks;
-  /** Absent: it signs. */
+  /** The legacy authentication. Absent: the seller signs. */
   readonly auth: SenderAuth | undefined;
   /** The keys that its JWKS has now. */
   readonly published: () => readonly Jwk[];
-  /** Publishes one more key beside its own, in place of the one that was so before; it lives as long as the process. */
+  /**
+   * Publishes one more key beside its own, in place of the one that was added before. The key lives as long as the
+   * process.
+   */
   readonly addKey: () => Promise<Jwk>;
 }
 
@@ -22,7 +27,7 @@ export interface Sellers {
   readonly byScheme: Readonly<Record<DevScheme, Seller>>;
   readonly list: readonly Seller[];
   readonly brandJsonUrl: string;
-  /** What is published, by path. */
+  /** The published documents, by path. */
   readonly documents: ReadonlyMap<string, () => unknown>;
   /** The seller at a path. */
   readonly at: (path: string) => Seller | undefined;
@@ -30,9 +35,9 @@ export interface Sellers {
   readonly withKey: (kid: string) => Seller | undefined;
 }
 
-/** Where deliveries go, and what they are signed for (dev.md §1.3). */
+/** The URL that deliveries are posted to, and the one that they are signed for (dev.md §1.3). */
 export interface Destination {
-  /** Ends in `/*` where each seller has a path of its own. */
+  /** The URL of the receiver. It ends in `/*` if each seller has a path of its own. */
   readonly forward: string;
   readonly publicUrl: string;
 }
@@ -54,7 +59,9 @@ function entryText(agentUrl: string, auth: SenderAuth | undefined): string {
   return `{ agentUrl: '${agentUrl}', auth: { ${text} } }`;
 }
 
-/** The options to paste: one list, or one for each path. A receiver takes one kind of authentication at a URL. */
+/**
+ * The options to paste: one list, or one for each path, because a receiver takes one kind of authentication at a URL.
+ */
 function lineOf(scheme: DevScheme, entries: Readonly<Record<DevScheme, string>>, publicUrl: string): string {
   const senders = isPrefix(publicUrl)
     ? `{ ${SCHEMES.map((one) => `'${new URL(urlOf(publicUrl, one)).pathname}': [${entries[one]}]`).join(', ')} }`
@@ -62,7 +69,7 @@ function lineOf(scheme: DevScheme, entries: Readonly<Record<DevScheme, string>>,
   return `senders: ${senders}, allowLoopback: true,`;
 }
 
-/** The sellers at this port. @param folder has their keys. */
+/** Makes the sellers at this port. @param folder has their keys. */
 export function createSellers(folder: DevFolder, port: number, { forward, publicUrl }: Destination): Sellers {
   const origin = `http://127.0.0.1:${port}`;
   const auths: Readonly<Record<DevScheme, SenderAuth | undefined>> = {
@@ -110,12 +117,12 @@ export function createSellers(folder: DevFolder, port: number, { forward, public
   };
 }
 
-/** How a receiver is configured for a seller of dev's, for `explain`. */
+/** The sender that a receiver is configured with for a seller of dev's, for `explain`. */
 export function senderOf({ agentUrl, auth, published }: Seller): Sender {
   return { agentUrl, pins: published(), ...(auth && { auth }) };
 }
 
-/** What the API tells of a seller. */
+/** The members of a seller that the API shows. */
 export function shownSeller({ scheme, agentUrl, forward, publicUrl, line }: Seller): DevSeller {
   return { scheme, agentUrl, forward, publicUrl, line };
 }

@@ -1,3 +1,5 @@
+// Makes deliveries, posts each once, and keeps what came of it in the log (dev.md §2.1, §2.2). The API, scenarios and
+// calls send by it.
 import type { TaskStatus } from '../events/event.ts';
 import { readEvent } from '../events/index.ts';
 import type { Jwk } from '../crypto/engine.ts';
@@ -20,27 +22,27 @@ import type { SendOrder } from './requests.ts';
 import type { Seller, Sellers } from './sellers.ts';
 import type { DeliveryRow, DevPayload, Expected, ResendRequest } from './wire.ts';
 
-/** Characters of a cause in a row. */
+/** The most characters of a cause, or a code, in a row. */
 const MOST_SAYS = 400;
 
-/** What a delivery is made of. */
+/** The parts that a delivery is made of. */
 export interface Draft {
   readonly seller: Seller;
   readonly what: string;
   readonly payload: PayloadInput;
   /** The private key. Absent: the seller's Ed25519 key. */
   readonly key?: Jwk;
-  /** Signed, whatever the seller's scheme is: a proof of control. */
+  /** True for a proof of control: it is signed, whatever the seller's scheme is. */
   readonly signed?: boolean;
   readonly mistake?: string | undefined;
-  /** Absent: by `explain`. */
+  /** The expected answer. Absent: the one that follows from `explain`. */
   readonly expected?: Expected;
   readonly row?: Partial<Pick<DeliveryRow, 'edition' | 'scenario' | 'resent' | 'mistake'>>;
-  /** Told of its number before it is sent. */
+  /** Called with its number before it is sent. */
   readonly added?: (id: number) => void;
 }
 
-/** What sending needs. */
+/** The parts that sending needs. */
 export interface SendingParts {
   readonly sellers: Sellers;
   readonly log: DeliveryLog;
@@ -48,7 +50,7 @@ export interface SendingParts {
   readonly protocol: string;
   /** Unix ms. */
   readonly now: () => number;
-  /** For the whole of an answer. */
+  /** The time limit for the whole answer, ms. */
   readonly timeoutMs: number;
   /** Aborts when dev ends. */
   readonly signal: AbortSignal;
@@ -60,7 +62,7 @@ export interface Sending {
   readonly sendDraft: (draft: Draft) => Promise<DeliveryRow>;
   /** Posts a delivery as it is. */
   readonly sendAgain: (posted: Posted, draft: Omit<Draft, 'payload'>) => Promise<DeliveryRow>;
-  /** Signs without sending. */
+  /** Signs a delivery without sending it. */
   readonly make: (draft: Draft) => Promise<SignedDelivery>;
   readonly resend: (entry: Entry, how: ResendRequest['how']) => Promise<DeliveryRow>;
 }
@@ -81,7 +83,7 @@ function whatOf(payload: DevPayload): string {
   }
 }
 
-/** States in which the agent transport sends an update, and not the task itself. */
+/** The states in which the agent transport sends an update instead of the task itself. */
 const INTERIM: readonly TaskStatus[] = ['submitted', 'working', 'input-required', 'auth-required'];
 
 /** The member that names the task. */
@@ -107,13 +109,13 @@ function bodyOf(payload: DevPayload, seller: Seller, edition: EditionName, now: 
   }
 }
 
-/** The key of the event in a body, undefined where no event can be read. */
+/** The key of the event in a body; undefined if no event can be read. */
 export function keyOf(body: Uint8Array): string | undefined {
   const reading = readEvent(body);
   return reading.ok ? reading.event.idempotencyKey : undefined;
 }
 
-/** The value by which a hook names a refused delivery: of its signature, or of its HMAC. */
+/** The value by which a hook names a refused delivery: that of its signature, or of its HMAC. */
 export function proofOf(posted: Posted, protocol: string): string | undefined {
   const headers = headerFields(linesOf(posted));
   const names = protocolsFor(protocol).map(({ hmacSignatureHeader }) => hmacSignatureHeader);
@@ -138,9 +140,12 @@ export function causeIn({ explanation }: Explained): Pick<DeliveryRow, 'cause'> 
   return finding ? { cause: { cause: finding.cause, says: finding.says.slice(0, MOST_SAYS) } } : {};
 }
 
-/** Sends for these sellers. */
+/** Makes the part that sends for these sellers. */
 export function createSending({ sellers, log, protocol, now, timeoutMs, signal }: SendingParts): Sending {
-  /** Receivers without the option take both known names. */
+  /**
+   * The protocol for `explain`. Receivers without the option `protocol` accept both known names, so that these need
+   * none.
+   */
   const explainBy = protocol === 'proto' || protocol === 'adcp' ? undefined : protocol;
 
   const make: Sending['make'] = ({ seller, payload, key, signed, mistake }) =>
@@ -170,11 +175,12 @@ export function createSending({ sellers, log, protocol, now, timeoutMs, signal }
     const onCut = (): void => {
       cut = true;
     };
-    // Node's client takes what a capture may have: another method, and a field on several lines.
+    // The cast holds because Node's client takes what a capture may have: another method, and a field on several
+    // lines.
     const sent = posted as SignedDelivery;
     const result = await post(sent, { to: seller.forward, timeoutMs, signal, onCut }).catch(
       (error: unknown) => {
-        // A header or a method of a capture that no client sends.
+        // The capture has a header or a method that no client sends.
         log.change(id, { row: { state: 'unanswered', asExpected: false } });
         throw badRequest(`It cannot be sent: ${(error as Error).message}`);
       },
@@ -195,7 +201,7 @@ export function createSending({ sellers, log, protocol, now, timeoutMs, signal }
     return known ? withNext(known, seller) : entry.row;
   }
 
-  /** The row with what to do next, from all that is known by now. */
+  /** Adds the next step to the row, from all that is known by now. */
   function withNext(entry: Entry, seller: Seller): DeliveryRow {
     const next = nextStep(entry, seller);
     if (next === undefined || next === entry.row.next) return entry.row;

@@ -1,9 +1,10 @@
+// Shows one delivery in full, with bodies as text or base64 (dev.md §3.1). The API calls it.
 import { isUtf8 } from 'node:buffer';
 import type { Entry } from './delivery-log.ts';
 import { baseOf, linesOf, wireLines } from './explaining.ts';
 import type { DeliveryFull, ShownAnswer, ShownBytes } from './wire.ts';
 
-/** Bytes at an end that is cut may be a part of a character. */
+/** Removes the bytes at a cut end that are a part of a character. */
 function withoutPart(bytes: Uint8Array): Uint8Array {
   for (let left = 0; left < 4; left += 1) {
     const whole = bytes.subarray(0, bytes.byteLength - left);

@@ -1,12 +1,14 @@
+// Takes tellings of a receiver's hooks, and finds the delivery that each is about (dev.md §3.2). The API passes them
+// to it.
 import type { DeliveryLog, Entry } from './delivery-log.ts';
 import { nextStep } from './next-step.ts';
 import type { Sellers } from './sellers.ts';
 import type { HookEvent, Told } from './wire.ts';
 
-/** For so long what names no delivery may be about the latest one, ms. */
+/** The time for which a telling that names no delivery may be about the latest one, ms. */
 const RECENT_MS = 15_000;
 
-/** What hooks of a receiver are told to. */
+/** The parts that tellings change. */
 export interface TellingParts {
   readonly sellers: Sellers;
   readonly log: DeliveryLog;
@@ -15,7 +17,7 @@ export interface TellingParts {
   readonly heard: (event: HookEvent) => void;
 }
 
-/** A word for the row. */
+/** The word for the row; undefined: it keeps the one it has. */
 function wordOf(told: Told, { row }: Entry): string | undefined {
   switch (told.hook) {
     case 'handled':
@@ -23,9 +25,9 @@ function wordOf(told: Told, { row }: Entry): string | undefined {
     case 'refused':
       return 'refused';
     case 'outcome':
-      // A copy has the state of the event, and what became of the copy is that it was one.
+      // A copy has the state of the event, but what became of the copy is that it was one.
       if (told.kind === 'duplicate' || told.kind === 'stale') return told.kind;
-      // How its run ended says more.
+      // An earlier telling of the run's end says more.
       return row.told ?? told.state ?? told.kind;
     case 'alarm':
       return undefined;
@@ -52,15 +54,16 @@ function aboutOf(told: Told, { log, now, sellers }: TellingParts): Entry | undef
     return latest(({ row }) => row.at > now() - RECENT_MS && row.state !== 'captured');
   if ('proof' in told && told.proof !== undefined) return latest(({ proof }) => proof === told.proof);
   if ('key' in told && told.key !== undefined) return latest(({ key }) => key === told.key);
-  // A body without an event has neither key nor proof; what ended before it was known whose it is, e.g. for a store that is away, has
-  // no sender either, and is one of dev's if dev has just sent one that was answered so.
+  // A body without an event has neither key nor proof. An outcome may also lack a sender: it was decided before the
+  // sender was known, e.g. because a store is away. Then it is one of dev's if dev has just sent a delivery with that
+  // answer.
   const isRecent = ({ row }: Entry): boolean => seller !== undefined || row.at > now() - RECENT_MS;
   return log.findLast(
     (entry) => isSent(entry) && isRecent(entry) && mayBe(entry, told) && !hasHeard(entry, told),
   );
 }
 
-/** Keeps it with its delivery, whose next step may follow from it. */
+/** Keeps a telling with its delivery, whose next step may follow from it. */
 function keep(told: Told, about: Entry, { log, sellers }: TellingParts): void {
   const { id, scheme = 'signature' } = about.row;
   const word = wordOf(told, about);
@@ -69,14 +72,14 @@ function keep(told: Told, about: Entry, { log, sellers }: TellingParts): void {
   if (next !== undefined && next !== entry?.row.next) log.change(id, { row: { next } });
 }
 
-/** Without the event, which the delivery has: the ring keeps many. */
+/** Omits the event, which the delivery has: the ring of events keeps many tellings. */
 function briefly(told: Told): Told {
   if (told.hook !== 'outcome') return told;
   const { event: _event, ...rest } = told;
   return rest;
 }
 
-/** Takes what hooks tell (dev.md §3.2). Of others' sellers nothing is kept. */
+/** Makes the function that takes tellings (dev.md §3.2). Of others' sellers nothing is kept. */
 export function createTelling(parts: TellingParts): (told: Told) => void {
   const isOurs = ({ sender }: Told): boolean =>
     sender === undefined || parts.sellers.list.some(({ agentUrl }) => agentUrl === sender);

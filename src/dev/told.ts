@@ -1,12 +1,15 @@
-/** The body of `POST /api/told`: what a hook of a receiver tells (dev.md §3.2). Others' senders are left out. */
+// Defines a telling of a receiver's hook: the body of `POST /api/told` (dev.md §3.2). `devHooks` writes it and dev
+// reads it, so that it imports nothing.
+
+/** The body of `POST /api/told`: a telling of a hook of a receiver (dev.md §3.2). Others' senders are left out. */
 export type Told =
   | {
       readonly hook: 'outcome';
-      /** The agent URL. */
+      /** The agent URL of the sender. */
       readonly sender?: string;
       /** `accepted`, `duplicate`, `stale`, `challenge`, `refused`, `unavailable`. */
       readonly kind: string;
-      /** Of an accepted or a duplicate one. */
+      /** The state of an accepted delivery, or of a duplicate. */
       readonly state?: string;
       readonly status: number;
       readonly code?: string;
@@ -14,7 +17,7 @@ export type Told =
       /** The idempotency key. */
       readonly key?: string;
       readonly deliveryId?: string;
-      /** What the handler gets, as JSON: what has no JSON is text. */
+      /** The event that the handler gets, as JSON. If it has no JSON, this is text. */
       readonly event?: unknown;
     }
   | {
@@ -31,7 +34,10 @@ export type Told =
       readonly sender: string;
       readonly key: string;
       readonly deliveryId: string;
-      /** Of the event, as `key`, if it has them: what a poll brought is in no delivery. */
+      /**
+       * The task and its status, like `key` those of the event, if it has them: what a poll brought is in no
+       * delivery.
+       */
       readonly taskId?: string;
       readonly status?: string;
       /** `applied`, `failed`, `dead`, `stale`. */

@@ -1,20 +1,20 @@
+// Speaks the tool transport of a seller: streamable HTTP whose every answer is JSON, without sessions (dev.md §1.5).
+// called-seller.ts gives it the tools.
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { isJsonObject, type JsonObject } from '../codec/members.ts';
 import { PrintableError } from '../codec/printable-value.ts';
 import { ApiError } from './api-error.ts';
 import { readJsonBody, sendJson } from './body.ts';
 
-/* The tool transport of a seller: streamable HTTP whose every answer is JSON, without sessions (dev.md §1.5). */
-
-/** Of a message, bytes. */
+/** The longest message, bytes. */
 const MOST_CALL = 1024 * 1024;
-/** The newest version of MCP first; a client that asks for one of them gets it. */
+/** The versions of MCP, the newest first; a client that asks for one of them gets it. */
 const VERSIONS: readonly string[] = ['2025-11-25', '2025-06-18', '2025-03-26', '2024-11-05'];
 
-/** Why a call of a tool is refused: the protocol's error, which the buyer reads in the answer. */
+/** The refusal of a tool's call: the protocol's error, which the buyer reads in the answer. */
 export class ToolError extends PrintableError {
   override readonly name = 'ToolError';
-  /** Of the protocol, e.g. `REFERENCE_NOT_FOUND`. */
+  /** The code of the protocol, e.g. `REFERENCE_NOT_FOUND`. */
   readonly code: string;
   /** The argument that is wrong. */
   readonly field: string | undefined;
@@ -25,7 +25,7 @@ export class ToolError extends PrintableError {
   }
 }
 
-/** What a tool answers, and what is done once the answer has left. */
+/** The answer of a tool, and an action for when the answer has left. */
 export interface ToolAnswer {
   readonly answer: JsonObject;
   readonly after?: () => void;
@@ -40,14 +40,14 @@ export interface Tool {
 
 export type Tools = Readonly<Record<string, Tool>>;
 
-/** Of JSON-RPC 2.0. */
+/** The error codes of JSON-RPC 2.0. */
 const RPC_CODES = {
   invalid_request: -32_600,
   method_not_found: -32_601,
   invalid_params: -32_602,
 } as const;
 
-/** A message that is no request, or asks for what there is not. */
+/** The refusal of a message that is no request, or asks for what does not exist. */
 class RpcError extends PrintableError {
   override readonly name = 'RpcError';
   readonly code: keyof typeof RPC_CODES;
@@ -72,12 +72,12 @@ const content = (answer: JsonObject): JsonObject => ({
   structuredContent: answer,
 });
 
-/** What a message is answered with. */
+/** The parts that a message is answered from. */
 interface Serving {
   readonly tools: Tools;
-  /** Where the protocol's error stands, e.g. `proto_error`. */
+  /** The member that has the protocol's error, e.g. `proto_error`. */
   readonly errorMember: string;
-  /** Does it once the answer has left. */
+  /** Runs `act` once the answer has left. */
   readonly after: (act: () => void) => void;
 }
 
@@ -126,7 +126,7 @@ function resultOf(message: JsonObject, serving: Serving): JsonObject {
   }
 }
 
-/** Characters of the id of a request, which goes back. */
+/** The most characters of the id of a request, which goes back. */
 const MOST_ID = 256;
 
 const isId = (id: unknown): id is string | number =>
@@ -134,7 +134,7 @@ const isId = (id: unknown): id is string | number =>
 
 /**
  * Answers one message of a client.
- * @throws ApiError (rejects) for what is no message: another method, another type, no JSON object.
+ * @throws ApiError (rejects) for anything but a message: another method, another type, no JSON object.
  */
 export async function answerTools(
   request: IncomingMessage,
@@ -148,7 +148,7 @@ export async function answerTools(
   const { jsonrpc, method, id } = message;
   const isRequest = jsonrpc === '2.0' && typeof method === 'string';
   if (isRequest && id === undefined) {
-    // A notification, of which nothing is answered.
+    // A notification is not answered.
     response.writeHead(202).end();
     return;
   }

@@ -1,16 +1,18 @@
+// Watches if a receiver listens at the address of `--forward`, twice a second (dev.md §3.3). dev.ts starts it. It
+// only connects, and sends nothing that a receiver would have to answer.
 import { connect } from 'node:net';
 import type { ReceiverState } from './wire.ts';
 
 const EVERY_MS = 500;
-/** No answer to the attempt by then is none. */
+/** The time limit of an attempt, ms. */
 const ATTEMPT_MS = 400;
 
-/** What is watched. */
+/** The address that is watched, and who is told. */
 export interface WatchParts {
   readonly forward: string;
   /** Unix ms. */
   readonly now: () => number;
-  /** Told of each change. */
+  /** Called for each change. */
   readonly changed: (state: ReceiverState) => void;
 }
 
@@ -20,7 +22,7 @@ export interface Watcher {
   readonly stop: () => void;
 }
 
-/** Resolves with why nothing can be connected to, or undefined. */
+/** Tries to connect once. Resolves with the reason why it cannot, or undefined. */
 function attempt(host: string, port: number, signal: AbortSignal): Promise<string | undefined> {
   return new Promise((resolve) => {
     const socket = connect({ host, port, signal });

@@ -1,7 +1,5 @@
-/*
- * The types of every request, answer and event of dev's local API (dev.md §4). The page imports them too, so nothing of
- * the library is imported here but names of things that are sent.
- */
+// Defines every request, answer and event of dev's local API (dev.md §4). The page imports the types too, so that
+// nothing of the library is imported here but names of things that are sent.
 import type { DeliveryReport, TaskStatus } from '../events/event.ts';
 import type { EditionName } from '../shared/editions.ts';
 import type { SampleFamily } from '../testing/payloads.ts';
@@ -15,11 +13,11 @@ export type DevScheme = 'signature' | 'hmac' | 'bearer';
 /** The type of a delivery report. */
 export type DevReport = DeliveryReport['notification_type'];
 
-/** A seller of dev's, and how a receiver comes to know it. */
+/** A seller of dev's, and the options by which a receiver knows it. */
 export interface DevSeller {
   readonly scheme: DevScheme;
   readonly agentUrl: string;
-  /** Where its deliveries are posted to. */
+  /** The URL that its deliveries are posted to. */
   readonly forward: string;
   /** The URL that its deliveries are signed for: the receiver's `publicUrl`. */
   readonly publicUrl: string;
@@ -27,13 +25,13 @@ export interface DevSeller {
   readonly line: string;
 }
 
-/** What is delivered (dev.md §2.1). */
+/** The payload of a delivery (dev.md §2.1). */
 export type DevPayload =
   | {
       readonly kind: 'task';
       readonly transport: 'tool' | 'agent';
       readonly status: TaskStatus;
-      /** Of a task that was sent before. A new one where absent. */
+      /** The id of a task that was sent before. Absent: a new one. */
       readonly taskId?: string;
     }
   | { readonly kind: 'report'; readonly type: DevReport }
@@ -46,11 +44,11 @@ export type DevPayload =
 /** The body of `POST /api/send`. */
 export interface SendRequest {
   readonly payload: DevPayload;
-  /** `signature`. */
+  /** The scheme of the seller. Default: `signature`. */
   readonly scheme?: DevScheme;
-  /** The key of a signature. `ed25519`. */
+  /** The key of a signature. Default: `ed25519`. */
   readonly key?: 'ed25519' | 'p256';
-  /** As a seller of this edition writes it. The newest. */
+  /** The edition of the seller that writes it. Default: 3.1. */
   readonly edition?: EditionName;
   /** A name of the table of mistakes. */
   readonly mistake?: string;
@@ -58,7 +56,7 @@ export interface SendRequest {
 
 /** The body of `POST /api/scenarios/:name`; all members are optional. */
 export interface ScenarioRequest {
-  /** `signature`. */
+  /** The scheme of the seller. Default: `signature`. */
   readonly scheme?: DevScheme;
   readonly edition?: EditionName;
 }
@@ -94,23 +92,23 @@ export interface CaptureFile {
 export interface CaptureList {
   /** The folder as it was given, or the default. */
   readonly folder: string;
-  /** Absent: the folder cannot be read, or is not there. */
+  /** The files. Absent: the folder cannot be read, or is not there. */
   readonly files?: readonly CaptureFile[];
 }
 
 /** The answer that a right receiver gives. */
 export interface Expected {
   readonly status: '2xx' | number;
-  /** In `WWW-Authenticate` of a 401, or in the body. */
+  /** The code, in `WWW-Authenticate` of a 401, or in the body. */
   readonly code?: string;
-  /** Another status that is right too: 503 for a key id of which the receiver cannot say yet that it is unknown. */
+  /** Another status that is right too: 503 for a key id, while the receiver cannot say yet that it is unknown. */
   readonly or?: number;
 }
 
 /** A choice of a mistake, and the schemes that can make it. */
 export interface MistakeChoice extends Expected {
   readonly name: string;
-  /** What is sent, as a sentence. */
+  /** The content of the delivery, as a sentence. */
   readonly sends: string;
   readonly schemes: readonly DevScheme[];
 }
@@ -118,7 +116,7 @@ export interface MistakeChoice extends Expected {
 /** A choice of a scenario. */
 export interface ScenarioChoice {
   readonly name: string;
-  /** What it does, as a sentence. */
+  /** The description of the scenario, as a sentence. */
   readonly says: string;
   readonly schemes: readonly DevScheme[];
 }
@@ -138,17 +136,17 @@ export interface DevChoices {
 
 /** The receiver at `--forward`, as dev finds it twice a second (dev.md §3.3). */
 export interface ReceiverState {
-  /** `unknown`: not tried yet. */
+  /** The state. `unknown`: not tried yet. */
   readonly state: 'unknown' | 'up' | 'down';
-  /** Since when it is so, Unix ms. */
+  /** The time since which it is so, Unix ms. */
   readonly since: number;
-  /** Why nothing can be connected to, e.g. `ECONNREFUSED`. */
+  /** The reason why dev cannot connect, e.g. `ECONNREFUSED`. */
   readonly error?: string;
 }
 
 /** The answer to `GET /api/state`. */
 export interface DevState {
-  /** Of the package. */
+  /** The version of the package. */
   readonly version: string;
   readonly port: number;
   readonly forward: string;
@@ -161,85 +159,88 @@ export interface DevState {
   readonly hookHeard: boolean;
   /** The id of the last event, for `Last-Event-ID`. */
   readonly lastEvent: string;
-  /** Scenarios that run, and the latest of those that have ended. */
+  /** The scenarios that run, and the latest of those that have ended. */
   readonly scenarios: readonly ScenarioRun[];
   readonly choices: DevChoices;
 }
 
 /** The first cause that `explain` found. */
 export interface Cause {
-  /** E.g. `key-missing`. */
+  /** The name of the cause, e.g. `key-missing`. */
   readonly cause: string;
   readonly says: string;
 }
 
 /** One delivery as a row of the list. */
 export interface DeliveryRow {
-  /** From 1, in the order of sending. */
+  /** The number, from 1, in the order of sending. */
   readonly id: number;
-  /** When it was sent, or a capture taken in; Unix ms. */
+  /** The time at which it was sent, or a capture taken in, Unix ms. */
   readonly at: number;
   /**
-   * `sending`: no answer yet. `answered`. `unanswered`: the connection broke, or no answer came in time. `captured`: it
-   * was not sent by dev.
+   * The state. `sending`: no answer yet. `answered`. `unanswered`: the connection broke, or no answer came in time.
+   * `captured`: dev did not send it.
    */
   readonly state: 'sending' | 'answered' | 'unanswered' | 'captured';
-  /** In words, e.g. `completed (tool)`, `report: final`, `impairment`, `proof of control`, `raw HTTP`. */
+  /** The content in words, e.g. `completed (tool)`, `report: final`, `impairment`, `proof of control`, `raw HTTP`. */
   readonly what: string;
-  /** Absent of a capture that is not one of a seller of dev's. */
+  /** The scheme of its seller. Absent of a capture that is not one of a seller of dev's. */
   readonly scheme?: DevScheme;
   readonly edition?: EditionName;
   readonly mistake?: string;
   /** The delivery that it repeats. */
   readonly resent?: { readonly of: number; readonly how: ResendRequest['how'] };
   readonly scenario?: { readonly name: string; readonly run: number };
-  /** Of the body. */
+  /** The length of the body. */
   readonly bytes: number;
-  /** Of the answer. */
+  /** The status of the answer. */
   readonly status?: number;
-  /** Of the answer: `error="…"` of `WWW-Authenticate`, else `error.code` of the body. */
+  /** The code of the answer: `error="…"` of `WWW-Authenticate`, else `error.code` of the body. */
   readonly code?: string;
-  /** From sending to the end of the answer. */
+  /** The time from sending to the end of the answer, ms. */
   readonly ms?: number;
-  /** Absent of a capture. */
+  /** The expected answer. Absent of a capture. */
   readonly expected?: Expected;
-  /** Absent until it is answered. False without an answer. */
+  /** True if the answer is the expected one. Absent until it is answered. False without an answer. */
   readonly asExpected?: boolean;
   readonly cause?: Cause;
-  /** What to do next, in one sentence (dev.md §3.4). Absent where the answer is the expected one. */
+  /** The next step, in one sentence (dev.md §3.4). Absent if the answer is the expected one. */
   readonly next?: string;
-  /** How the handler's run ended, or what became of the delivery, in a word, if a hook told: e.g. `applied`, `refused`. */
+  /**
+   * The end of the handler's run, or else the outcome of the delivery, in a word, if a hook told: e.g. `applied`,
+   * `refused`.
+   */
   readonly told?: string;
 }
 
 /** Bytes that are shown. */
 export interface ShownBytes {
-  /** `utf8` where they are, else `base64`. */
+  /** The encoding of `text`: `utf8` if the bytes are UTF-8, else `base64`. */
   readonly encoding: 'utf8' | 'base64';
   readonly text: string;
-  /** How many there were; `text` has fewer where it is cut. */
+  /** The number of all bytes; `text` has fewer if it is cut. */
   readonly bytes: number;
   readonly cut: boolean;
 }
 
 export type HeaderLine = readonly [name: string, value: string];
 
-/** What was sent, or captured. */
+/** The request that was sent or captured. */
 export interface ShownRequest {
   readonly method: string;
   /** The URL that it was made for. */
   readonly url: string;
-  /** Where it was posted to. Absent of a capture. */
+  /** The URL that it was posted to. Absent of a capture. */
   readonly to?: string;
   readonly headers: readonly HeaderLine[];
   readonly body: ShownBytes;
 }
 
-/** What the receiver answered. */
+/** The answer of the receiver. */
 export interface ShownAnswer {
-  /** As of an attempt of the fake seller. `success`: 2xx. */
+  /** The outcome, as of an attempt of the fake seller. `success`: 2xx. */
   readonly outcome: 'success' | 'failed' | 'timeout' | 'connection_error';
-  /** Absent where none came. */
+  /** The status. Absent if no answer came. */
   readonly status?: number;
   readonly headers: readonly HeaderLine[];
   readonly body: ShownBytes;
@@ -249,40 +250,40 @@ export interface ShownAnswer {
 export interface ShownStep {
   readonly id: string;
   readonly title: string;
-  /** `open`: not judged, `detail` says why. */
+  /** The verdict. `open`: not judged, and `detail` has the reason. */
   readonly verdict: 'pass' | 'fail' | 'open';
   readonly code?: string;
   readonly detail?: string;
 }
 
-/** Why a step fails, and what to change. */
+/** The cause of a failed step, and its fix. */
 export interface ShownFinding extends Cause {
   /** The id of the step that it explains. */
   readonly step: string;
   readonly fix: string;
-  /** False: it is only likely. */
+  /** True if the cause is proved; false: it is only likely. */
   readonly proved: boolean;
 }
 
-/** What `explain` says. */
+/** The explanation that `explain` gives. */
 export interface ShownExplanation {
   readonly ok: boolean;
   readonly steps: readonly ShownStep[];
   readonly findings: readonly ShownFinding[];
-  /** How a capture was read, and what was assumed. */
+  /** The form in which a capture was read, and the assumptions. */
   readonly notes: readonly string[];
 }
 
 /** The answer to `GET /api/deliveries/:id` and to `POST /api/captures`: one delivery in full (dev.md §3.1). */
 export interface DeliveryFull extends DeliveryRow {
   readonly request: ShownRequest;
-  /** The text that was signed, or has to be; absent where there is no signature. */
+  /** The text that was signed, or has to be. Absent without a signature. */
   readonly signatureBase?: string;
   readonly answer?: ShownAnswer;
-  /** Absent until it was explained, and where nothing can be (`explainError` says why). */
+  /** The explanation. Absent until it was explained, and if it cannot be: `explainError` has the reason. */
   readonly explanation?: ShownExplanation;
   readonly explainError?: string;
-  /** What a hook told of it, in its order. */
+  /** The tellings of hooks about it, in their order. */
   readonly tellings: readonly Told[];
 }
 
@@ -295,29 +296,32 @@ export interface DeliveryList {
 
 /** One step of a scenario that was sent. */
 export interface ScenarioStep {
-  /** What is sent, as a sentence. */
+  /** The content of the delivery, as a sentence. */
   readonly sends: string;
   readonly expected: Expected;
   readonly delivery: number;
-  /** Absent until it is answered. */
+  /** True if the answer is the expected one. Absent until it is answered. */
   readonly ok?: boolean;
 }
 
 /** A scenario that runs or has run. */
 export interface ScenarioRun {
-  /** From 1. */
+  /** The number of the run, from 1. */
   readonly run: number;
   readonly name: string;
   readonly scheme: DevScheme;
   readonly startedAt: number;
-  /** `waiting`: for a call of the buyer's. `failed`: an answer was not the expected one, or what was waited for did not come. */
+  /**
+   * The state. `waiting`: for a call of the buyer's. `failed`: an answer was not the expected one, or what was waited
+   * for did not come.
+   */
   readonly state: 'running' | 'waiting' | 'passed' | 'failed';
   readonly steps: readonly ScenarioStep[];
-  /** What is waited for, or why it failed; what to start where nothing came. */
+  /** The event that the run waits for, or why it failed; if nothing came, what to start. */
   readonly note?: string;
 }
 
-/** What a hook told, with the delivery that it was found to be about. */
+/** A telling of a hook, with the delivery that it was found to be about. */
 export interface HookEvent {
   readonly told: Told;
   readonly delivery?: number;
@@ -327,7 +331,7 @@ export interface HookEvent {
 export interface CallEvent {
   readonly at: number;
   readonly scheme: DevScheme;
-  /** E.g. `create_media_buy`. */
+  /** The name of the tool, e.g. `create_media_buy`. */
   readonly tool: string;
   /** The webhook URL that the call names, which is shown and not called. */
   readonly webhookUrl?: string;
@@ -337,17 +341,17 @@ export interface CallEvent {
 
 /** The data of each server-sent event, by its name. */
 export interface DevEvents {
-  /** New or changed. */
+  /** A row that is new or has changed. */
   readonly delivery: DeliveryRow;
   readonly receiver: ReceiverState;
   readonly scenario: ScenarioRun;
   readonly hook: HookEvent;
   readonly call: CallEvent;
-  /** What follows `Last-Event-ID` is not kept: read the state anew. */
+  /** The events that follow `Last-Event-ID` are not kept: read the state anew. */
   readonly gap: Readonly<Record<string, never>>;
 }
 
-/** The codes of errors of the API; they stay. */
+/** The codes of errors of the API, which stay. */
 export type DevErrorCode =
   | 'forbidden_host'
   | 'forbidden_origin'
@@ -357,14 +361,14 @@ export type DevErrorCode =
   | 'unsupported_media_type'
   | 'body_too_large'
   | 'bad_request'
-  /** The file table has it, and the scheme cannot make it. */
+  /** The mistake is in the table, but a seller of the scheme cannot make it. */
   | 'mistake_needs_signature'
   | 'unknown_mistake'
   | 'unknown_scenario'
   | 'scenario_running'
   /** The capture cannot be read, or there is nothing to verify it with. */
   | 'unreadable_capture'
-  /** What was kept of a delivery is cut, so that it cannot be sent again. */
+  /** The kept body of a delivery is cut, so that it cannot be sent again. */
   | 'not_kept'
   | 'too_many_streams'
   | 'internal';

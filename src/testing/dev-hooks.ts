@@ -1,3 +1,5 @@
+// Makes the hooks of a receiver that tell `proto-webhooks dev` what became of deliveries of its sellers (dev.md
+// §3.2). The entry `proto-webhooks/testing` exports `devHooks`.
 import { resolve } from 'node:path';
 import { isOfDev } from '../config/public-url.ts';
 import type { Handled, RefusedDelivery } from '../config/receiver-options.ts';
@@ -28,8 +30,8 @@ export interface DevHooks {
 const OPTION_NAMES: Readonly<Record<keyof DevHookOptions, true>> = { dir: true };
 
 /**
- * Makes hooks that tell `proto-webhooks dev` what became of the deliveries of its sellers: the event as your handler
- * got it, how the run ended, and alarms. Its page shows them beside the delivery.
+ * Makes hooks that tell `proto-webhooks dev` what became of the deliveries of its sellers. They tell the event as your
+ * handler got it, how the run ended, and alarms. Dev's page shows them beside the delivery.
  *
  * They tell nothing of other sellers. They never throw, wait, or keep the process alive: if dev does not run, what
  * they have to tell is dropped. For a hook of your own beside them, call both in one function. A `createVerifier`
@@ -61,7 +63,7 @@ export function devHooks(options: DevHookOptions = {}): DevHooks {
   const { dir = '.proto-webhooks' } = options;
   text('devHooks: dir', dir);
   const tell = tellDev(resolve(dir));
-  /** What names no sender is about the receiver itself: a delivery of anyone may have brought it. */
+  /** A call without a sender is about the receiver itself: a delivery of anyone may have caused it. */
   const hook =
     <T extends { readonly sender?: string | undefined }>(told: (of: T) => Told | undefined) =>
     (of: T): void => {
@@ -70,7 +72,7 @@ export function devHooks(options: DevHookOptions = {}): DevHooks {
         const said = told(of);
         if (said !== undefined) tell(said);
       } catch {
-        // Nothing that could not be told may change an answer.
+        // A fault of telling may change no answer.
       }
     };
   return {
@@ -84,7 +86,10 @@ export function devHooks(options: DevHookOptions = {}): DevHooks {
 const named = (sender: string | undefined): { readonly sender?: string } =>
   sender === undefined ? {} : { sender };
 
-/** A refusal whose body was not read, or proves nothing, is told by `refusedTold`, with what dev finds it by. */
+/**
+ * The telling of an outcome. A refusal whose body was not read, or proves nothing, is told by `refusedTold` instead,
+ * with the proof by which dev finds it.
+ */
 function outcomeTold(outcome: Outcome): Told | undefined {
   const { kind, sender, deliveryId, response } = outcome;
   const event = 'event' in outcome ? outcome.event : undefined;

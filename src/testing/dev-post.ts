@@ -1,20 +1,25 @@
+// Posts to `proto-webhooks dev` what hooks tell, in order, and drops it if dev is not there (dev.md §3.2). `devHooks`
+// calls it.
 import { readFile } from 'node:fs/promises';
 import { request } from 'node:http';
 import { join } from 'node:path';
 import type { Told } from '../dev/wire.ts';
 import { textOf } from '../shared/errors.ts';
 
-/** Where dev listens, and what it asks for. */
+/** The port at which dev listens, and the token that its API asks for. */
 interface Place {
   readonly port: number;
   readonly token: string;
 }
 
 const MAX_QUEUED = 256;
-/** The time for dev to answer, ms. Then what waits is dropped. */
+/** The time limit for dev's answer, ms. After it, everything that waits is dropped. */
 const TIMEOUT_MS = 10_000;
 
-/** @returns undefined if dev has written nothing there, or nothing that can be used. */
+/**
+ * Reads the port and the token from dev's folder. @returns undefined if dev has written none there, or they cannot be
+ * used.
+ */
 async function placeIn(dir: string): Promise<Place | undefined> {
   try {
     const [port, token] = await Promise.all(
@@ -27,14 +32,17 @@ async function placeIn(dir: string): Promise<Place | undefined> {
   }
 }
 
-/** What dev takes. */
+/** The largest telling that dev takes, bytes. */
 const MAX_BYTES = 256 * 1024;
 
-/** @throws TypeError for what has no JSON. */
+/** The JSON of a telling; a bigint becomes text. @throws TypeError for a value without JSON. */
 const jsonOf = (told: Told): string =>
   JSON.stringify(told, (_name, value: unknown) => (typeof value === 'bigint' ? String(value) : value));
 
-/** What there is to see now: a handler may change its event later. */
+/**
+ * The body of a telling, written at once: a handler may change its event later. An event that is too large, or has no
+ * JSON, is replaced by the reason.
+ */
 function bodyOf(told: Told): string {
   let why: string;
   try {
@@ -48,7 +56,7 @@ function bodyOf(told: Told): string {
   return jsonOf({ ...told, ...('event' in told && { event: why }) });
 }
 
-/** @returns false if dev is not there, or has another token. */
+/** Posts one body. @returns false if dev is not there, or has another token. */
 function isPosted(body: string, { port, token }: Place, timeout: number): Promise<boolean> {
   return new Promise((resolve) => {
     const posting = request({
@@ -76,8 +84,8 @@ function isPosted(body: string, { port, token }: Place, timeout: number): Promis
 }
 
 /**
- * Posts to dev in order, one at a time, with nobody waiting (dev.md §3.2). Nothing of it keeps the process alive. If dev
- * is not there, all that waits is dropped.
+ * Posts tellings to dev in order, one at a time, and nobody waits for them (dev.md §3.2). Nothing of it keeps the
+ * process alive. If dev is not there, all that waits is dropped.
  */
 export function tellDev(dir: string, timeoutMs: number = TIMEOUT_MS): (told: Told) => void {
   const queue: string[] = [];

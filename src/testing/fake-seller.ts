@@ -1,3 +1,5 @@
+// Starts a seller on loopback for tests of a receiver: documents, keys, payloads and deliveries in one object. The
+// entry `proto-webhooks/testing` exports it, and the probe serves its keys by it.
 import { onlyKnown } from '../config/validate.ts';
 import { protocolFor } from '../shared/wire-names.ts';
 import { samplePayloads } from './payloads.ts';
@@ -41,7 +43,7 @@ const OPTION_NAMES: Readonly<Record<keyof FakeSellerOptions, true>> = {
  *   store: memoryStore(),
  *   allowLoopback: true,
  *   mode: 'inline',
- *   handlers: { task: async (event) => console.log(event.taskId, event.status) },
+ *   handlers: { other: async (event) => console.log(event.kind, event.status) },
  * });
  * // Serve the receiver at publicUrl, then:
  * const { last } = await seller.deliver(seller.payloads.tool('completed'));

@@ -1,7 +1,6 @@
-/**
- * `proto-webhooks/testing`: a seller on loopback for tests of your own handlers, and the suite that every store
- * passes, for tests of your own store.
- */
+// Entry `proto-webhooks/testing`: a seller on loopback for tests of your own handlers, and the suite that every store
+// passes, for tests of your own store.
+
 export {
   createFakeSeller,
   type DeliverOptions,

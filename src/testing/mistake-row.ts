@@ -1,14 +1,12 @@
+// Defines a row of the table of wrong deliveries, and the helpers that write rows. The files mistakes-*.ts write
+// them. Rows are data and import nothing that a receiver runs. So `scripts/vectors` can make vectors of them by a
+// signer that shares nothing with `src`.
 import type { RefusedCode } from '../shared/codes.ts';
-
-/*
- * The form of a row of the table of wrong deliveries, and what rows are written with. Rows are data: they import nothing
- * that a receiver runs, so that vectors can be made of them (`scripts/vectors`) by a signer that shares nothing with `src`.
- */
 
 /** A place that makes deliveries of the table: `seller` is `createFakeSeller` and what is built on it. */
 export type MistakeUse = 'probe' | 'seller' | 'vectors' | 'fuzz';
 
-/** A part of a delivery. Two mistakes of one part may undo each other; those of two parts stand side by side. */
+/** A part of a delivery. Two mistakes of one part may undo each other; those of two parts do not. */
 export type MistakePart =
   | 'method'
   | 'type'
@@ -29,64 +27,69 @@ export type MistakeKey = 'ed25519' | 'p256' | 'other' | 'revoked';
 /** A header's value, its lines, or none. */
 export type HeaderLines = string | readonly string[] | undefined;
 
-/** By the names that `signDelivery` gives. */
+/** Headers of a delivery, by the names that `signDelivery` gives. */
 export type Headers = Readonly<Record<string, HeaderLines>>;
 
 /** The good delivery that a mistake is put into. */
 export interface Given {
   readonly url: string;
   readonly body: Uint8Array;
-  /** Of its signature, as a JWK has it. */
+  /** The key id of its signature, as a JWK has it. */
   readonly keyid: string;
   readonly nonce: string;
-  /** Unix seconds, by the sender's clock. */
+  /** The time of the sender's clock, Unix seconds. */
   readonly now: number;
-  /** Name in wire identifiers, e.g. `proto`. */
+  /** The name in wire identifiers, e.g. `proto`. */
   readonly protocol: string;
   /** The receiver's `maxBodyBytes`. */
   readonly maxBodyBytes: number;
-  /** One of several forms of the mistake; the first, but where forms are drawn. */
+  /** Chooses one of several forms of the mistake: the first, unless forms are drawn at random. */
   readonly pick: <T>(forms: readonly T[]) => T;
 }
 
-/** The difference from the good delivery; what is absent stays. */
+/** The difference from the good delivery; an absent member changes nothing. */
 export interface Altered {
   /** The bytes that are signed. */
   readonly body?: string | Uint8Array;
-  /** Replace those of the same name before it is signed. */
+  /** Headers that replace those of the same name before it is signed. */
   readonly headers?: Headers;
   readonly method?: string;
-  /** In which signature and digest are written. `base64url`. */
+  /** The alphabet of signature and digest. Default: `base64url`. */
   readonly alphabet?: 'base64';
-  /** What is covered; one with parameters is written as on the wire. */
+  /** The covered components; one with parameters is written as on the wire. */
   readonly components?: readonly string[];
-  /** Replace parameters by their text on the wire; undefined leaves one out. */
+  /** Parameters that replace its own, as text on the wire; undefined omits one. */
   readonly params?: Readonly<Record<string, string | undefined>>;
-  /** Values that are signed in place of those that are sent, by component. */
+  /** Values that are signed in place of the sent ones, by component. */
   readonly signedAs?: Readonly<Record<string, string>>;
-  /** Signs with another key of the same algorithm, under the `keyid` of the one that is published. */
+  /** True to sign with another key of the same algorithm, under the `keyid` of the published one. */
   readonly forged?: boolean;
-  /** What becomes of the signature's bytes. */
+  /** Changes the bytes of the signature. */
   readonly signature?: (bytes: Uint8Array) => Uint8Array;
-  /** What becomes of the headers after it was signed. */
+  /** Changes the headers after it was signed. */
   readonly sent?: (headers: Headers) => Headers;
-  /** What becomes of the body after it was signed. */
+  /** Changes the body after it was signed. */
   readonly sentBody?: (bytes: Uint8Array) => Uint8Array;
 }
 
-/** One wrong delivery: what is wrong with it, how it is answered, and how it is made. */
+/** One wrong delivery: its mistake, the answer to it, and the way to make it. */
 export interface WrongDelivery {
-  /** What is sent, as a sentence. */
+  /** The defect of the delivery, as a sentence. */
   readonly sends: string;
   readonly status: 400 | 401 | 405 | 413 | 415;
-  /** Of `WWW-Authenticate` for 401, of the body for 400; a 405, 413 or 415 has none in it. */
+  /**
+   * The code in `WWW-Authenticate` of a 401, or in the body of a 400. The answers 405, 413 and 415 do not contain it.
+   */
   readonly code: RefusedCode;
-  /** The check of verification.md §2 that finds it; absent for what is found before all of them, or behind. */
+  /**
+   * The check of verification.md §2 that finds it. Absent for a mistake that is found before all checks, or after
+   * them.
+   */
   readonly check?: number;
   readonly part: MistakePart;
-  /** Who makes it. Absent: everyone. */
+  /** The places that make it. Absent: all. */
   readonly by?: readonly MistakeUse[];
-  /** The key that signs. Absent: any that may. */
+  /** The key that signs. Absent: any key that may sign. */
   readonly key?: MistakeKey;
   readonly made: Altered | ((given: Given) => Altered);
 }
@@ -105,10 +108,10 @@ export const FIVE: readonly string[] = [
 /** A row with these members in place of its own. */
 export const but = (row: WrongDelivery, more: Partial<WrongDelivery>): WrongDelivery => ({ ...row, ...more });
 
-/** One more form of what another row has: a receiver is probed with one of them. */
+/** A row that is one more form of another row: a receiver is probed with one of them. */
 export const detail = (row: WrongDelivery): WrongDelivery => ({ ...row, by: ['seller', 'vectors', 'fuzz'] });
 
-/** A row for the clock, or the lines of a header, that only these two can set. */
+/** A row that needs a clock, or lines of a header, that only vectors and the fuzzer can set. */
 export const narrow = (row: WrongDelivery): WrongDelivery => ({ ...row, by: ['vectors', 'fuzz'] });
 
 type Made = WrongDelivery['made'];
@@ -136,14 +139,17 @@ export const bytes =
 
 export const textOf = (body: Uint8Array): string => new TextDecoder().decode(body);
 
-/** The `pick` of those who draw nothing. */
+/** The `pick` of callers that draw nothing. */
 export const firstOf: Given['pick'] = <T>(forms: readonly T[]): T => forms[0] as T;
 
 /** The difference that a row makes to a good delivery. */
 export const alteredBy = ({ made }: WrongDelivery, given: Given): Altered =>
   typeof made === 'function' ? made(given) : made;
 
-/** A mistake in the body that is signed: senders of the legacy schemes make it too. */
+/**
+ * True for a mistake in the body that is signed: senders of the legacy schemes make it too. Check 11 compares
+ * digests, which they lack.
+ */
 export const needsNoSignature = ({ part, check }: WrongDelivery): boolean => part === 'body' && check !== 11;
 
 /** The code that its sender can read in the answer. */

@@ -1,3 +1,5 @@
+// Makes a signed delivery with one mistake of the table, right in everything else. The fake seller and the probe call
+// it.
 import { KEY_NAMES } from './seller-keys.ts';
 import { canonicalTargetUri } from '../auth/rfc9421/signature-base.ts';
 import { encodeBase64, encodeBase64Url } from '../codec/encoding.ts';
@@ -15,21 +17,21 @@ import {
   type WrongDelivery,
 } from './mistake-row.ts';
 
-/** The receiver's default, in bytes. */
+/** The default of the receiver's `maxBodyBytes`. */
 const MAX_BODY_BYTES = 1_048_576;
 const NONCE_BYTES = 16;
 
-/** What a mistake may need besides what every delivery is signed with. */
+/** The additional means that a mistake may need: keys, and the receiver's limit. */
 export interface MistakeMeans {
   /** Private keys for the rows that name one. */
   readonly keys?: Readonly<Partial<Record<MistakeKey, Jwk | undefined>>> | undefined;
-  /** Of the receiver. 1 MiB. */
+  /** The receiver's `maxBodyBytes`. Default: 1 MiB. */
   readonly maxBodyBytes?: number;
 }
 
 type Good = Pick<SignDeliveryOptions, 'url' | 'body' | 'now' | 'protocol' | 'nonce'> & { readonly key?: Jwk };
 
-/** The good delivery that a mistake is put into; drawn forms are the first ones. */
+/** The good delivery that a mistake is put into; of several forms the first is taken. */
 function givenBy({ url, body, key, protocol = 'proto', now = Date.now, nonce }: Good, limit?: number): Given {
   return {
     url,
@@ -45,7 +47,7 @@ function givenBy({ url, body, key, protocol = 'proto', now = Date.now, nonce }: 
 
 const bytesOf = (body: string | Uint8Array): Uint8Array<ArrayBuffer> => payloadBytes(body);
 
-/** `("@method" …);created=…;…` as it was signed, with what a mistake changes. */
+/** The member `("@method" …);created=…;…` as it was signed, with the changes of a mistake. */
 function signatureInput(
   good: SignedDelivery,
   { components, params = {} }: Altered,
@@ -62,7 +64,7 @@ function signatureInput(
   return { list, text: `(${list.join(' ')})${written.join('')}` };
 }
 
-/** The base of what a mistake says is signed. A component that no receiver takes has no value. */
+/** The signature base that a mistake signs. A component that no receiver takes has an empty value. */
 function baseOf(
   { url, headers }: SignedDelivery,
   { list, text }: ReturnType<typeof signatureInput>,
@@ -94,7 +96,7 @@ function sequence(
   return `:${padded ? text.padEnd(Math.ceil(text.length / 4) * 4, '=') : text}:`;
 }
 
-/** The key that signs: the delivery's own where it will do. */
+/** The key that signs: the delivery's own if the row allows it. */
 function keyFor({ key: needed }: WrongDelivery, own: Jwk, keys: NonNullable<MistakeMeans['keys']>): Jwk {
   if (needed === undefined || KEY_NAMES[algorithmOf(own)] === needed) return own;
   const key = keys[needed];
@@ -102,16 +104,17 @@ function keyFor({ key: needed }: WrongDelivery, own: Jwk, keys: NonNullable<Mist
   throw new ConfigError(`mistake: it is made with a key that is ${needed}, and none was given. Give one.`);
 }
 
-/** Headers as a client of Node sends them: rows of several lines are not for it. */
+/** Headers as a client of Node sends them. It cannot send rows that need several lines of a field. */
 const sendable = (headers: Headers): Record<string, string> =>
   Object.fromEntries(
     Object.entries(headers).flatMap(([name, value]) => (value === undefined ? [] : [[name, String(value)]])),
   );
 
 /**
- * Makes a delivery with one mistake of the table. All else about it is right: what is wrong before it is signed is signed.
+ * Makes a delivery with one mistake of the table. All else about it is right: a mistake that is made before signing
+ * is signed.
  * @param options of the good delivery.
- * @throws ConfigError where the row needs a key that `keys` lacks.
+ * @throws ConfigError if the row needs a key that `keys` lacks.
  */
 export async function mistakenDelivery(
   row: WrongDelivery,
@@ -140,14 +143,16 @@ export async function mistakenDelivery(
   };
   return {
     ...good,
-    // Another one is what the receiver has to refuse.
+    // The type has POST alone, but a mistake may be another method, which the receiver has to refuse.
     method: (altered.method ?? good.method) as 'POST',
     headers: sendable(altered.sent?.(headers) ?? headers),
     body: bytesOf(altered.sentBody?.(good.body) ?? good.body),
   };
 }
 
-/** The bodies of a mistake that senders of the legacy schemes can make too: what is authenticated, and what is sent. */
+/**
+ * The bodies of a mistake that senders of the legacy schemes can make too: the authenticated one, and the sent one.
+ */
 export function mistakenBody(
   row: WrongDelivery,
   options: Pick<SignDeliveryOptions, 'url' | 'body' | 'now' | 'protocol'>,

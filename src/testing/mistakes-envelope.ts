@@ -1,9 +1,9 @@
+// Rows of the table of wrong deliveries: authentic bodies that are no envelope, answered with 400 instead of 401.
+// mistakes.ts puts them into the table.
 import { type Altered, detail, type Given, type Rows, type WrongDelivery } from './mistake-row.ts';
 import type { EnvelopeCode } from '../shared/codes.ts';
 
-/* Authentic bodies that are no envelope: 400, and not 401. */
-
-/** A body of the tool transport, with these members in place of its own; undefined leaves one out. */
+/** A body of the tool transport, with these members in place of its own; undefined omits one. */
 const bodyWith =
   (members: Readonly<Record<string, unknown>>) =>
   ({ nonce, now }: Given): Altered => ({

@@ -1,6 +1,6 @@
+// Rows of the table of wrong deliveries, checks 2 to 6: signatures that have a form, but not that of the profile.
+// They stand in the order of the vectors. mistakes.ts puts them into the table.
 import { but, detail, dropped, FIVE, narrow, refusedBy, type Altered, type Rows } from './mistake-row.ts';
-
-/* Checks 2 to 6: the signature has a form, and is not the profile's. In the order of the vectors. */
 
 const parameters = refusedBy(2, 'webhook_signature_params_incomplete', 'parameters');
 const nonce = refusedBy(2, 'webhook_signature_header_malformed', 'parameters');
@@ -73,7 +73,7 @@ export const PARAMETER_VALUES: Rows = {
   'alg-none': detail(alg('No algorithm.', ({ pick }) => quoted('alg', pick(['none', 'toString', ''])))),
 };
 
-/** From and until, in seconds after the instant that is given. */
+/** The parameters `created` and `expires`, in seconds after `now`. */
 const times =
   (created: number, expires: number) =>
   ({ now }: { readonly now: number }): Altered => ({
@@ -84,7 +84,7 @@ export const WINDOWS: Rows = {
   'window-equal': window('expires equals created.', times(0, 0)),
   'window-backwards': detail(window('expires is before created.', times(0, -1))),
   'window-too-long': window('expires is 301 s after created.', times(-100, 201)),
-  // A second more or less decides: for clocks that stand still.
+  // A second more or less decides, so that these rows need a clock that stands still.
   'window-created-too-far-ahead': narrow(window('created is 61 s ahead.', times(61, 300))),
   'window-expired': narrow(window('expires is 61 s behind.', times(-300, -61))),
   'window-milliseconds': window('Milliseconds instead of seconds.', ({ now }) => ({
@@ -93,7 +93,7 @@ export const WINDOWS: Rows = {
   'window-negative': detail(
     window('created is negative.', ({ now }) => ({ params: { created: '-1', expires: String(now + 1) } })),
   ),
-  // For clocks that differ, as those of a sender and a receiver do.
+  // These rows are for clocks that differ, as those of a sender and a receiver do.
   expired: but(window('A signature of a quarter of an hour ago.', times(-900, -600)), {
     by: ['probe', 'seller', 'fuzz'],
   }),

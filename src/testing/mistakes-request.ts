@@ -1,3 +1,5 @@
+// Rows of the table of wrong deliveries: refused before any signature is looked at, by their scheme, or by check 14
+// for their body. The table in mistakes.ts takes them.
 import {
   type Altered,
   but,
@@ -13,9 +15,7 @@ import {
 } from './mistake-row.ts';
 import type { RefusedCode } from '../shared/codes.ts';
 
-/* What is decided before any signature is looked at, or by the scheme alone, and what the body says. */
-
-/** Before signatures are looked at (verification.md §7.23, §7.24, §7.26, §7.28). */
+/** A maker of rows that are refused before signatures are looked at (verification.md §7.23, §7.24, §7.26, §7.28). */
 const guarded =
   (status: 405 | 413 | 415, code: RefusedCode, part: MistakePart) =>
   (sends: string, made: WrongDelivery['made']): WrongDelivery => ({ sends, status, code, part, made });
@@ -60,12 +60,12 @@ export const GUARDED: Rows = {
     )('A body over maxBodyBytes.', ({ body, maxBodyBytes }) => ({
       body: textOf(body).padEnd(maxBodyBytes + 1),
     })),
-    // As large as the limit of whoever runs them.
+    // Vectors do not have it: a body is as large as the limit of whoever runs them.
     by: ['probe', 'seller', 'fuzz'],
   },
 };
 
-/** Another scheme than the one that is registered. */
+/** A row with another scheme than the registered one. */
 const mode = (sends: string, made: WrongDelivery['made']): WrongDelivery => ({
   sends,
   status: 401,

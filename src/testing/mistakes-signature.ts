@@ -1,3 +1,5 @@
+// Rows of the table of wrong deliveries, checks 7 to 11. The signatures are in the profile's form, but by a key that
+// may not sign, or over something else. mistakes.ts puts them into the table.
 import {
   type Altered,
   but,
@@ -12,8 +14,6 @@ import {
   textOf,
 } from './mistake-row.ts';
 
-/* Checks 7 to 11: a signature in the profile's form, by a key that may not sign, or over something else. */
-
 const unknown = refusedBy(7, 'webhook_signature_key_unknown', 'key');
 const purpose = refusedBy(8, 'webhook_signature_key_purpose_invalid', 'key');
 const invalid = refusedBy(10, 'webhook_signature_invalid', 'signature');
@@ -24,7 +24,7 @@ const digest = refusedBy(11, 'webhook_signature_digest_mismatch', 'digest');
 const keyid = (text: string): Altered => ({ params: { keyid: `"${text}"` } });
 
 export const UNKNOWN_KEYS: Rows = {
-  // A new one each time: a receiver remembers for which ids it asked in vain.
+  // The keyid is new each time, because a receiver remembers the ids that it asked for in vain.
   'unknown-key': unknown('No key has this keyid.', (given) => keyid(`never-published-${given.nonce}`)),
   'keyid-other-case': detail(
     unknown('A keyid is compared byte for byte.', (given) => keyid(given.keyid.toUpperCase())),
@@ -43,7 +43,8 @@ export const UNFIT_KEYS: Rows = {
     }),
     key: 'ed25519',
   },
-  // The keys of these two have to be published as what they are. Vectors have each edition and list of its own.
+  // The keys of these two rows have to be published as what they are. Vectors have such rows of their own, for each
+  // edition and list.
   'wrong-purpose': but(purpose('A signature by a key for another purpose.', {}), {
     key: 'other',
     by: ['probe', 'fuzz'],
@@ -69,7 +70,7 @@ const joined = (...parts: readonly Uint8Array[]): Uint8Array =>
 const firstHalf = (both: Uint8Array): Uint8Array => both.subarray(0, 32);
 const secondHalf = (both: Uint8Array): Uint8Array => both.subarray(32);
 
-/** One INTEGER of DER. */
+/** Encodes one INTEGER of DER. */
 function derInteger(big: Uint8Array): Uint8Array {
   const digits = big.subarray(
     Math.max(
@@ -86,7 +87,7 @@ function der(both: Uint8Array): Uint8Array {
   return joined(Uint8Array.of(0x30, content.length), content);
 }
 
-/** S + L: the same equation, another encoding (RFC 8032 §5.1.7 refuses it). */
+/** Replaces S by S + L: the same equation in another encoding, which RFC 8032 §5.1.7 refuses. */
 const plusOrder = (both: Uint8Array): Uint8Array =>
   joined(firstHalf(both), bytesOf(numberOf(secondHalf(both).toReversed()) + L).toReversed());
 
@@ -173,7 +174,7 @@ export const SIGNATURES: Rows = {
   }),
 };
 
-/** Signed for a URL that the receiver's is changed into. */
+/** A delivery that is signed for another URL, which `change` makes of the receiver's. */
 const signedFor =
   (change: (url: string) => string) =>
   ({ url }: Given): Altered => ({ signedAs: { '@target-uri': change(url) } });
@@ -251,7 +252,10 @@ export const OTHER_VALUES: Rows = {
   ),
 };
 
-/** Another Host, and a signature that fits none: one that fits was rewritten by a proxy of the receiver's. */
+/**
+ * A delivery with another Host and a signature that fits none. If the signature fits, a proxy of the receiver's has
+ * rewritten Host.
+ */
 const atHost =
   (named: (given: Given) => string) =>
   (given: Given): Altered => ({ ...flipped(given), headers: { Host: named(given) } });
@@ -266,7 +270,7 @@ export const HOSTS: Rows = {
       headers: { Host: [new URL(url).host, pick([new URL(url).host, 'evil.example'])] },
     })),
   ),
-  // A pseudo-header is HTTP/2's own.
+  // Vectors alone have it: `:authority` is a pseudo-header, which only HTTP/2 has.
   'host-against-authority': but(
     host(':authority contradicts Host.', ({ url }) => ({
       headers: { ':authority': new URL(url).host, Host: 'evil.example' },
@@ -279,7 +283,7 @@ export const HOSTS: Rows = {
       atHost(({ url }) => `${new URL(url).hostname}:8443`),
     ),
   ),
-  // Doors that make a URL of Host cannot be sent these.
+  // The fuzzer and the probe do not send these: a door that makes a URL of Host cannot be sent them.
   'host-empty': but(
     host(
       'An empty Host.',
@@ -298,7 +302,7 @@ export const HOSTS: Rows = {
 
 const claimed = (value: string): Altered => ({ headers: { 'Content-Digest': value } });
 
-/** The same body with one byte more, or another. */
+/** Changes of a body: one byte more, one less, or another one. */
 const TAMPERED: readonly ((own: Uint8Array) => Uint8Array)[] = [
   (own) => joined(own, Uint8Array.of(0x20)),
   (own) => own.map((byte, at) => (at === 0 ? byte ^ 1 : byte)),
@@ -330,7 +334,7 @@ export const DIGESTS: Rows = {
 
 const BROKEN = '{"a":';
 
-/** What is found first of two mistakes: checks have an order. */
+/** Rows with two mistakes, of which the earlier check is the answer. */
 export const ORDERED: Rows = {
   'unsigned-not-json': but(
     refusedBy(

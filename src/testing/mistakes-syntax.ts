@@ -1,3 +1,5 @@
+// Rows of the table of wrong deliveries, check 1: fields of a signature that are malformed, or lack each other. They
+// stand in the order of the vectors. mistakes.ts puts them into the table.
 import {
   bytes,
   detail,
@@ -8,8 +10,6 @@ import {
   type Altered,
   type Rows,
 } from './mistake-row.ts';
-
-/* Check 1: the fields of a signature have no form, or lack each other. In the order of the vectors. */
 
 const field = refusedBy(1, 'webhook_signature_header_malformed', 'signature');
 const parameter = refusedBy(1, 'webhook_signature_header_malformed', 'parameters');
@@ -156,13 +156,16 @@ export const PARAMETER_SYNTAX: Rows = {
   ),
 };
 
-/** Both alphabets in one text, whatever it has of them. */
+/** Mixes both alphabets in one text, whatever it has of them. */
 const mixed = (base64: string): string =>
   base64.includes('+') && base64.includes('/') ? base64.replaceAll('+', '-') : `+-${base64.slice(2)}`;
 
 const DIGITS = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_';
 
-/** 64 bytes end in a digit of 2 bits, 32 bytes in one of 4: the bits below must be 0. */
+/**
+ * Sets stray bits in the last digit. 64 bytes end in a digit of 2 bits, 32 bytes in one of 4, and the bits below must
+ * be 0.
+ */
 const stray = (base64: string): string =>
   base64.slice(0, -1) + DIGITS.charAt(DIGITS.indexOf(base64.slice(-1)) + 1);
 
@@ -243,10 +246,10 @@ export const BYTE_SEQUENCES: Rows = {
   ),
 };
 
-/** Parameters in front of the others, so that what they hide stands behind them. */
+/** Puts parameters in front of the others, so that what they hide stands behind them. */
 const before = (parameters: string): Altered => input((value) => value.replace(')', `)${parameters}`));
 
-/** What RFC 9651 added to RFC 8941, by which the dictionaries are read. */
+/** Rows with items that RFC 9651 added: the dictionaries are read by RFC 8941. */
 export const NEWER_ITEMS: Rows = {
   'parameter-date': detail(parameter('A parameter is a date.', before(';x=@1'))),
   'parameter-display-string': detail(parameter('A parameter is a display string.', before(';x=%"a"'))),

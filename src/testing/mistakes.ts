@@ -1,3 +1,5 @@
+// The table of wrong deliveries, put together of the files mistakes-*.ts. The fake seller, dev, the probe and the
+// command line read it, and `scripts/vectors` makes vectors of it.
 import { ENVELOPES } from './mistakes-envelope.ts';
 import { COMPONENTS, PARAMETER_VALUES, WINDOWS } from './mistakes-profile.ts';
 import { BODIES, GUARDED, SCHEMES } from './mistakes-request.ts';
@@ -38,8 +40,8 @@ export const PARTS: readonly Rows[] = [
 ];
 
 /**
- * The table of wrong deliveries: every mistake by its name. The probe, the fake seller, the conformance vectors and the
- * fuzzer all make theirs of it; `by` says where one of them cannot.
+ * The table of wrong deliveries: every mistake by its name. The probe, the fake seller, the conformance vectors and
+ * the fuzzer all make theirs of it. If one of them cannot make a row, its `by` names those that can.
  */
 export const WRONG_DELIVERIES: Rows = Object.fromEntries(PARTS.flatMap((part) => Object.entries(part)));
 

@@ -1,3 +1,5 @@
+// Builds valid bodies of every status, report and notification family. The entry `proto-webhooks/testing` exports
+// `samplePayloads`; the fake seller, dev, the probe and `send` send its bodies.
 import { oneOf } from '../config/validate.ts';
 import type { DeliveryReport, NotificationFamily, Notifications, TaskStatus } from '../events/event.ts';
 import type { AgentTask, AgentTaskStatusUpdate, ToolEnvelope } from '../events/wire.ts';
@@ -12,7 +14,7 @@ type Payloads = Omit<Notifications, 'wholesale_feed'> & {
   readonly 'product.updated': Notifications['wholesale_feed'];
 };
 
-/** An ISO 8601 instant, for every time that a payload has. */
+/** Makers of a sample of each family. `at` is an ISO 8601 instant, for every time that a payload has. */
 type Samples = { readonly [F in SampleFamily]: (at: string) => Payloads[F] };
 
 const named = (notification_type: SampleFamily): { readonly notification_type: SampleFamily } => ({
@@ -21,7 +23,10 @@ const named = (notification_type: SampleFamily): { readonly notification_type: S
 
 const change = { media_buy_id: 'mb_1', package_id: 'pkg_1', creative_id: 'cr_1' };
 
-/** Each names itself as such payloads do: most by `notification_type`, two nowhere. */
+/**
+ * The samples. Most name their family by `notification_type`, as such payloads do; three have it in `event`, two
+ * nowhere.
+ */
 const SAMPLES: Samples = {
   impairment: (at) => ({
     ...named('impairment'),
@@ -141,10 +146,10 @@ const SAMPLES: Samples = {
   }),
 };
 
-/** Every family of which there is a sample. */
+/** The families that have a sample. */
 export const SAMPLE_FAMILIES = Object.keys(SAMPLES) as readonly SampleFamily[];
 
-/** @throws ConfigError for a family of which there is none. */
+/** The sample of a family. @throws ConfigError for a family that has none. */
 function familyPayload(family: SampleFamily, at: string): Payloads[SampleFamily] {
   oneOf('payloads: family', family, SAMPLE_FAMILIES);
   return SAMPLES[family](at);
@@ -185,7 +190,7 @@ export interface SamplePayloadOptions {
 
 interface Shape {
   readonly final: boolean;
-  /** contract.md §6.2. */
+  /** The `result` of the status (contract.md §6.2). */
   readonly result: Members;
 }
 
@@ -205,7 +210,10 @@ const SHAPES: Readonly<Record<TaskStatus, Shape>> = {
 
 const STATUSES = Object.keys(SHAPES) as TaskStatus[];
 
-/** @throws ConfigError for a status that the contract does not have; one as `overrides` can be anything. */
+/**
+ * The shape of a status. @throws ConfigError for a status that the contract does not have; a caller may set any by
+ * `overrides`.
+ */
 function shapeOf(status: TaskStatus): Shape {
   oneOf('payloads: status', status, STATUSES);
   return SHAPES[status];

@@ -1,3 +1,5 @@
+// Makes and sends deliveries of the fake seller: signed or legacy, right or with a mistake, with retries, and proofs
+// of control. The fake seller calls it; dev and `send` take its parts.
 import { parseStrictObject } from '../codec/strict-json.ts';
 import { onlyKnown } from '../config/validate.ts';
 import { createHashes } from '../crypto/hashes.ts';
@@ -52,7 +54,10 @@ export function echoes(body: string, challenge: unknown): boolean {
   return answer.ok && answer.value['challenge'] === challenge && Object.keys(answer.value).length === 1;
 }
 
-/** Always signed, whatever the seller's deliveries are authenticated by, and posted once. */
+/**
+ * Makes `challenge` of a fake seller. A proof is always signed, whatever the seller's deliveries are authenticated
+ * by, and posted once.
+ */
 export function challenging(
   agentUrl: string,
   auth: SenderAuth | undefined,
@@ -67,12 +72,12 @@ export function challenging(
   };
 }
 
-/** Everything that one delivery is made of. */
+/** The parts that one delivery is made of. */
 interface DeliveryRecipe {
   readonly url: string;
   readonly payload: PayloadInput;
   readonly key: Jwk;
-  /** For mistakes that need one of them. */
+  /** The seller's keys, for mistakes that need one of them. */
   readonly keys?: MistakeMeans['keys'];
   readonly protocol: string;
   readonly now: () => number;
@@ -81,11 +86,11 @@ interface DeliveryRecipe {
   readonly sign: Partial<SignDeliveryOptions> | undefined;
 }
 
-/** Makes one delivery, with a fresh nonce, and puts the mistake into it where one is asked for. */
+/** Makes one delivery with a fresh nonce, and the mistake if one is given. */
 export async function makeDelivery(recipe: DeliveryRecipe): Promise<SignedDelivery> {
   const { url, payload, key, keys, protocol, now, auth, mistake, sign } = recipe;
   const row = mistake === undefined ? undefined : WRONG_DELIVERIES[mistake];
-  // What a receiver makes of a body is the receiver's to show.
+  // A body may be malformed: the receiver has to show what it makes of it.
   const options = { url, body: payloadBytes(payload), protocol, now, allowMalformed: true };
   if (auth) {
     const mistaken = row && mistakenBody(row, options);
@@ -96,7 +101,7 @@ export async function makeDelivery(recipe: DeliveryRecipe): Promise<SignedDelive
   const delivery = row
     ? await mistakenDelivery(row, signed, { ...(keys && { keys }) })
     : await signDelivery(signed);
-  // A wrong URL is signed, and not posted to.
+  // A delivery with a wrong URL is signed for it, but not posted to it.
   return { ...delivery, url };
 }
 
@@ -116,7 +121,7 @@ function legacy(
   });
 }
 
-/** A misspelt one would send a delivery with nothing wrong with it. */
+/** The known options: a misspelt one would send a delivery with nothing wrong with it. */
 const DELIVER_NAMES: Readonly<Record<keyof DeliverOptions, true>> = {
   url: true,
   to: true,
@@ -128,7 +133,7 @@ const DELIVER_NAMES: Readonly<Record<keyof DeliverOptions, true>> = {
   onAttempt: true,
 };
 
-/** @throws ConfigError for one that would leave the delivery as it is. */
+/** Requires a name of `MISTAKES`. @throws ConfigError for any other, which would leave the delivery as it is. */
 function requireMistake(name: string | undefined): void {
   if (name === undefined || Object.hasOwn(MISTAKES, name)) return;
   throw new ConfigError(
@@ -144,7 +149,7 @@ function policyOf(options: FakeSellerOptions, changes: Partial<RetryPolicy> = {}
   return policy;
 }
 
-/** Signing and sending, with the seller's defaults. */
+/** Makes the methods that sign and send, with the seller's defaults. */
 export function deliveries(
   agentUrl: string,
   options: FakeSellerOptions,
@@ -184,7 +189,7 @@ export function deliveries(
   };
 
   const deliver: FakeSeller['deliver'] = async (payload, overrides = {}) => {
-    // Serialised once: every attempt carries the same bytes.
+    // The payload is serialised once, so that every attempt carries the same bytes.
     const bytes = payloadBytes(payload);
     const attempt = async (number: number): Promise<Attempt> => {
       const made = await sendOnce(await signFor('deliver', bytes, overrides), number, overrides);

@@ -1,3 +1,4 @@
+// Serves the documents of the fake seller on loopback, or fails to in the way that is set. The fake seller starts it.
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -39,13 +40,13 @@ export type SellerFault =
       readonly answer: (request: IncomingMessage, response: ServerResponse) => unknown;
     };
 
-/** What would have been sent, undefined where it would have been a 404. */
+/** The bytes that would be sent without a fault; undefined if the answer would be 404. */
 type Body = Uint8Array | undefined;
 
 type Misbehave = (body: Body, request: IncomingMessage, response: ServerResponse) => unknown;
 
 const JSON_TYPE = { 'Content-Type': 'application/json' };
-/** Over the cap of every kind of document. */
+/** The length of a huge document: over the cap of every kind of document. */
 const HUGE_BYTES = 3 * 1024 * 1024;
 const DRIP_MS = 50;
 const EMPTY: Uint8Array = new TextEncoder().encode('{}');
@@ -54,7 +55,7 @@ function sendFault(response: ServerResponse, body: string | Uint8Array, headers:
   response.writeHead(200, { ...JSON_TYPE, ...headers }).end(body);
 }
 
-/** Sends the document with its members changed, where it has that kind of member. */
+/** Sends the document with its keys changed, if it has any. */
 const changed =
   (change: (document: { keys?: readonly object[] }) => unknown): Misbehave =>
   (body, _request, response) => {
@@ -77,7 +78,7 @@ function endless(_body: Body, _request: IncomingMessage, response: ServerRespons
   fill();
 }
 
-/** The first member once more, in front of itself. */
+/** Repeats the first member, in front of itself. */
 function duplicateMember(body: Body, _request: IncomingMessage, response: ServerResponse): void {
   const text = new TextDecoder().decode(body ?? EMPTY);
   sendFault(
@@ -86,7 +87,7 @@ function duplicateMember(body: Body, _request: IncomingMessage, response: Server
   );
 }
 
-/** Every fault with what the server does instead of answering as it should. */
+/** The faults by name, each with what the server does instead of answering as it should. */
 export const FAULTS: Readonly<Record<NamedFault, Misbehave>> = {
   down: (_body, request) => request.socket.destroy(),
   unavailable: (_body, _request, response) => response.writeHead(503).end(),
@@ -109,7 +110,10 @@ export const FAULTS: Readonly<Record<NamedFault, Misbehave>> = {
   })),
 };
 
-/** Faults by path. A misspelt one would look like `down`. @throws ConfigError from `set` for a name that is none. */
+/**
+ * Makes the map of faults by path, whose `set` throws ConfigError for an unknown name: a misspelt one would look like
+ * `down`.
+ */
 function faultMap(): Map<string, SellerFault> {
   const faults = new Map<string, SellerFault>();
   const set = faults.set.bind(faults);
@@ -120,25 +124,25 @@ function faultMap(): Map<string, SellerFault> {
   return faults;
 }
 
-/** Misbehaves as asked. */
+/** Answers with a fault. */
 function misbehave(fault: SellerFault, body: Body, request: IncomingMessage, response: ServerResponse): void {
   if (typeof fault === 'string') FAULTS[fault](body, request, response);
   else if ('redirect' in fault) response.writeHead(302, { Location: fault.redirect }).end();
   else fault.answer(request, response);
 }
 
-/** What a seller publishes, how it fails to, and how often it was asked for. */
+/** The server of a seller's documents: what it publishes, how it fails to, and how often it was asked. */
 interface DocumentServer {
-  /** `http://127.0.0.1:<port>`. */
+  /** The origin, `http://127.0.0.1:<port>`. */
   readonly origin: string;
   /**
-   * By path: JSON, bytes (a `Uint8Array`) that are sent as they are, or a function that gives either at each fetch.
-   * Changes take effect at the next fetch; a path without an entry is answered 404.
+   * The documents by path: JSON, bytes (a `Uint8Array`) that are sent as they are, or a function that returns either
+   * at each fetch. Changes take effect at the next fetch; a path without an entry is answered 404.
    */
   readonly documents: Map<string, unknown>;
-  /** By path, or under `*` for every path that has none of its own. */
+  /** The faults by path, or under `*` for every path that has none of its own. */
   readonly faults: Map<string, SellerFault>;
-  /** How often a path was asked for, or all of them. */
+  /** The number of requests for a path, or for all of them. */
   readonly fetches: (path?: string) => number;
   readonly close: () => Promise<void>;
 }
@@ -170,7 +174,8 @@ export async function serveDocuments(port: number): Promise<DocumentServer> {
   const server = createServer((request, response) => {
     answer(request, response).catch((error: unknown) => response.destroy(error as Error));
   });
-  // A test that fails closes nothing, and has to end all the same: whoever waits for an answer keeps the process alive.
+  // A test that fails closes nothing, and its process has to end all the same. Clients that wait for an answer keep
+  // the process alive.
   server.unref().on('connection', (socket) => socket.unref());
   server.listen(port, '127.0.0.1');
   await once(server, 'listening');

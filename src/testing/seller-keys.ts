@@ -1,3 +1,5 @@
+// Makes and rotates the keys of the fake seller, and signs its revocation lists. The fake seller calls it; dev and
+// the command line take the short names of keys from here.
 import { encodeBase64Url } from '../codec/encoding.ts';
 import { oneOf, onlyKnown } from '../config/validate.ts';
 import { ALGORITHM_NAMES, ALGORITHMS, type SignatureAlgorithm } from '../crypto/algorithms.ts';
@@ -20,13 +22,13 @@ export interface RotateOptions {
 }
 
 export interface SellerKeys {
-  /** What is published now, but for keys that overlap. */
+  /** The keys that are published now, except those that overlap. */
   readonly keys: Readonly<Record<SellerKeyName, KeyPair>>;
   /** Makes a new key and publishes it instead of the old one. */
   readonly rotate: (name: SellerKeyName, options?: RotateOptions) => Promise<KeyPair>;
 }
 
-/** The short name of an algorithm's key: of the fake seller, in the probe and on the command line. */
+/** The short name of each algorithm's key: in the fake seller, the probe and the command line. */
 export const KEY_NAMES: Readonly<Record<SignatureAlgorithm, SellerKeyName>> = {
   ed25519: 'ed25519',
   'ecdsa-p256-sha256': 'p256',
@@ -38,7 +40,7 @@ export const algorithmNamed = (name: SellerKeyName): SignatureAlgorithm =>
 
 const ROTATE_NAMES: Readonly<Record<keyof RotateOptions, true>> = { overlap: true, kid: true };
 
-/** @throws ConfigError for a key that a fake seller does not have. */
+/** Requires the name of a key. @throws ConfigError for a key that a fake seller does not have. */
 export function requireKeyName(name: SellerKeyName): void {
   oneOf('key', name, Object.values(KEY_NAMES));
 }
@@ -72,9 +74,9 @@ export async function sellerKeys(
 }
 
 /**
- * Options of `seller.revoke`, which makes a fake seller publish a revocation list: as plain JSON or as a signed JWS,
- * at one of two paths, valid for `lifeMs`. They also choose the key that signs a JWS, and members of the list to
- * replace.
+ * Options of `seller.revoke`, which makes a fake seller publish a revocation list. The list is plain JSON or a signed
+ * JWS, at one of two paths, valid for `lifeMs`. The options also choose the key that signs a JWS, and members of the
+ * list to replace.
  */
 export interface RevokeOptions {
   /** The form of the list: plain JSON, or one of the forms of a JWS. Default: `plain`. */
@@ -107,7 +109,7 @@ export interface Publisher {
   readonly now: () => number;
 }
 
-/** A list as it is published at the moment of asking: an object, or the bytes of a compact JWS. */
+/** A list as it is published when it is asked for: an object, or the bytes of a compact JWS. */
 export async function revocationList(
   { origin, keys, now }: Publisher,
   kids: readonly string[],

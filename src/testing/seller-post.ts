@@ -1,3 +1,5 @@
+// Posts deliveries as sellers do: one attempt with its outcome, and retries until an answer is final. The fake
+// seller, dev, the probe and `send` call it.
 import { request as httpRequest, type IncomingMessage } from 'node:http';
 import { request as httpsRequest } from 'node:https';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -40,7 +42,7 @@ export interface DeliveryResult {
 
 const DELAYS_MS: readonly number[] = [500, 1_000, 2_000, 4_000, 7_000];
 
-/** What emitters in production do. */
+/** The retries of emitters in production. */
 export const DEFAULT_RETRY: RetryPolicy = {
   attempts: 6,
   delayMs: (attempt) => DELAYS_MS[attempt - 1] ?? 7_000,
@@ -49,11 +51,11 @@ export const DEFAULT_RETRY: RetryPolicy = {
 };
 
 /**
- * Whether the seller gives up: on 2xx, and for good on every 3xx and 4xx but 429. A 401 that challenges for `Bearer`
+ * True if the seller gives up: on 2xx, and for good on every 3xx and 4xx but 429. A 401 that challenges for `Bearer`
  * is a token being rotated, and is tried again (contract.md §10.9). `Retry-After` is not looked at.
  */
 export function isFinal({ outcome, status, headers }: PostResult): boolean {
-  // With a status too: an answer that was cut short is none to a seller.
+  // An answer may have a status here too: one that was cut short is none to a seller.
   if (outcome === 'timeout' || outcome === 'connection_error') return false;
   if (status === undefined || status === 429 || status >= 500) return false;
   return !(status === 401 && /^bearer\b/i.test(headers['www-authenticate'] ?? ''));
@@ -105,18 +107,18 @@ export interface PostResult {
 }
 
 interface PostOptions {
-  /** Where to connect, if not where `delivery.url` says; its `Host` is sent all the same. */
+  /** The address to connect to, if not that of `delivery.url`; its `Host` is sent all the same. */
   readonly to?: string;
-  /** Ms for connection and answer together. */
+  /** The time limit for connection and answer together, ms. */
   readonly timeoutMs: number;
   readonly signal: AbortSignal;
-  /** Called where the answer has more than what is kept of it. */
+  /** Called if the answer has more than is kept of it. */
   readonly onCut?: () => void;
 }
 
 const REQUESTS = { 'http:': httpRequest, 'https:': httpsRequest } as const;
 
-/** Path and query as they stand: `URL` would rewrite what the receiver is to see. */
+/** Path and query as they stand. `URL` would rewrite what the receiver is to see. */
 const targetOf = (url: string): string => /^[^:]+:\/\/[^/?#]*([^#]*)/.exec(url)?.[1] || '/';
 
 function codeOf(headers: Readonly<Record<string, string>>, body: string): string | undefined {
@@ -130,10 +132,13 @@ function codeOf(headers: Readonly<Record<string, string>>, body: string): string
   }
 }
 
-/** Bytes of an answer that are kept: a receiver says what is wrong in far fewer, and an endless body must end. */
+/** The bytes of an answer that are kept. A receiver says what is wrong in far fewer, and an endless body must end. */
 const MAX_ANSWER_BYTES = 64 * 1024;
 
-/** @param brokenBy what an answer that ended too soon is: a success that was cut short is none. */
+/**
+ * The result of an answer. @param brokenBy the outcome of an answer that ended too soon: a success that was cut short
+ * is none.
+ */
 function answered(
   response: IncomingMessage,
   chunks: readonly Buffer[],
@@ -151,7 +156,7 @@ function answered(
 
 const unanswered = (outcome: PostOutcome): PostResult => ({ outcome, headers: {}, body: '' });
 
-/** Reads an answer up to its end or the limit. @returns what ends it sooner. */
+/** Reads an answer up to its end or the limit. @returns the function that ends it sooner. */
 function collect(
   response: IncomingMessage,
   broken: () => 'timeout' | 'connection_error',
@@ -177,7 +182,7 @@ function collect(
   return finish;
 }
 
-/** Sends a delivery once, as it is. Never rejects for what the other side does. */
+/** Sends a delivery once, as it is. It never rejects for what the other side does. */
 export function post(
   delivery: SignedDelivery,
   { to, timeoutMs, signal, onCut }: PostOptions,
@@ -189,7 +194,7 @@ export function post(
   return new Promise((resolve) => {
     const request = send({
       method: delivery.method,
-      // Brackets of an IPv6 address are the URL's, not the resolver's.
+      // The brackets of an IPv6 address belong to the URL; a resolver does not take them.
       hostname: hostname.replace(/^\[|\]$/g, ''),
       port,
       path: targetOf(address),
@@ -208,7 +213,7 @@ export function post(
       // A receiver may answer and close before it has read the body: the answer counts, not the broken pipe.
       finish = collect(response, broken, resolve, onCut);
     });
-    // 101: the connection is another protocol's from here on, and no `response` comes.
+    // After a 101 the connection is another protocol's, and no `response` comes.
     request.once('upgrade', (response, socket) => {
       socket.destroy();
       resolve(answered(response, []));

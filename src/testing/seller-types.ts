@@ -1,3 +1,5 @@
+// Defines the fake seller, its options and the result of its proof of control: types alone. fake-seller.ts and
+// seller-delivery.ts implement them.
 import type { Jwk, KeyPair, PayloadInput, SignDeliveryOptions, SignedDelivery } from '../sender/sign.ts';
 import type { Sender, SenderAuth } from '../config/sender-entry.ts';
 import type { Members, SamplePayloads } from './payloads.ts';

@@ -1,3 +1,5 @@
+// Registers the suite that every store passes: which cases run, by the features that a store has. The cases are in
+// store-contract/. The entry `proto-webhooks/testing` exports it, for tests of a store of one's own.
 import assert from 'node:assert/strict';
 import { capCases, expiryCases } from './store-contract/caps.ts';
 import { clockBackCases, clockCases } from './store-contract/clock.ts';
@@ -95,7 +97,9 @@ export function describeStoreContract(factory: StoreFactory, options: StoreContr
   }
 }
 
-/** What the store has to hold, and that it has nothing of what it does not claim. */
+/**
+ * The suites of a store: those of the features that it claims, and for each other feature that it has nothing of it.
+ */
 function suitesOf({
   transactions,
   persistent,

@@ -98,10 +98,13 @@ export function sentencesOf(text: string): readonly string[] {
 export const wordsOf = (sentence: string): number =>
   sentence.split(/\s+/).filter((word) => /\w/.test(word)).length;
 
+/** A file begins with a comment that says what it does; a line for the shell may stand before it. */
+const BEGINS_WITH_COMMENT = /^(?:#!.*\n)?\/\/ /;
+
 /** Breaches of the rules of text in the comments of a file, each with its line. */
 export function faultsOf(file: string, text: string): readonly string[] {
   const comments = commentsOf(file, text);
-  const head = text.startsWith('// ') ? comments[0]?.text : undefined;
+  const head = BEGINS_WITH_COMMENT.test(text) ? comments[0]?.text : undefined;
   const faults = /\w.*[.:]$/s.test(head ?? '')
     ? []
     : [`${file}:1: begins with no sentence that says what it is`];

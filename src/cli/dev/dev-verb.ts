@@ -1,3 +1,5 @@
+// The verb `dev`: checks its flags, starts dev, prints what to paste, and ends it at a signal (docs/spec/dev.md).
+// program.ts adds it.
 import { existsSync } from 'node:fs';
 import type { Command } from 'commander';
 import { messageOf } from '../../shared/errors.ts';
@@ -20,7 +22,7 @@ interface DevFlags {
 /** The parts of the process that the verb uses. */
 export type DevProcess = Pick<NodeJS.Process, 'cwd' | 'on' | 'off' | 'exit'>;
 
-/** What the verb tells while it runs. */
+/** The output of the verb while it runs, and the version that it shows. */
 export interface DevHooks {
   /** Prints a line on standard output. */
   readonly print: (line: string) => void;
@@ -30,16 +32,18 @@ export interface DevHooks {
 }
 
 const DEFAULT_FORWARD = 'http://127.0.0.1:3000/webhooks/seller';
-/** Of a port (RFC 6335 §6). */
+/** The highest port (RFC 6335 §6). */
 const MOST_PORT = 65_535;
 
-/** The page's files beside the bundle; in a clone those of the build. */
+/** The folder of the page's files: beside the bundle, or in a clone that of the build. */
 function pageFolder(): URL {
   const beside = new URL('./dev/', import.meta.url);
   return existsSync(new URL('page.js', beside)) ? beside : new URL('../../../dist/dev/', import.meta.url);
 }
 
-/** @throws UsageError for URLs of which only one has a path for each seller, or a `*` elsewhere. */
+/**
+ * Requires both URLs to end in `/*`, or none. @throws UsageError if only one does, or has a `*` elsewhere or a `#`.
+ */
 function requireAlike(forward: string, publicUrl: string): void {
   for (const [flag, url] of Object.entries({ '--forward': forward, '--public-url': publicUrl })) {
     requireHttpUrl(flag, url);
@@ -55,7 +59,7 @@ function requireAlike(forward: string, publicUrl: string): void {
   }
 }
 
-/** Checked. @throws UsageError, ConfigError */
+/** Checks the flags of the destination. @throws UsageError, ConfigError */
 function destinationOf({
   forward,
   publicUrl = forward,
@@ -95,7 +99,7 @@ async function untilSignal(process: DevProcess, run: (over: Promise<void>) => Pr
     isEnding = true;
     over.resolve(undefined);
   };
-  // Before anything that takes a while: a signal that nobody listens to ends the process.
+  // The listeners come before anything that takes a while: a signal that nobody listens to ends the process.
   for (const signal of SIGNALS) process.on(signal, onSignal);
   try {
     await run(over.promise);
@@ -140,7 +144,7 @@ async function dev(flags: DevFlags, process: DevProcess, hooks: DevHooks): Promi
   });
 }
 
-/** `dev`. */
+/** Adds the verb `dev`. */
 export function addDev(parent: Command, process: DevProcess, hooks: DevHooks): void {
   addVerb(parent, 'dev', 'sellers, deliveries and a page to look at them, while you write handlers', [
     'dev',

@@ -1,6 +1,8 @@
+// Asks dev's API from the page, with the token (dev.md §4.2). door.tsx makes it, and views and hooks of the page ask
+// by it.
 import type { DevError } from '../wire.ts';
 
-/** What the API refused, with its code; or `unreachable`, if dev did not answer. */
+/** A refusal of the API, with its code; or `unreachable`, if dev did not answer. */
 export interface Refused {
   readonly code: string;
   readonly message: string;
@@ -9,14 +11,14 @@ export interface Refused {
 const refused = (code: string, message: string): Error & Refused =>
   Object.assign(new Error(message), { code });
 
-/** The code of what a request of the API has rejected with. */
+/** The code of an error with which a request of the API rejected; empty if it has none. */
 export const codeOf = (error: unknown): string => (error as Partial<Refused>).code ?? '';
 
 /** The requests of docs/spec/dev.md §4.2. Each rejects with an error that is `Refused`. */
 export interface Api {
   readonly get: <T>(path: string) => Promise<T>;
   readonly post: <T>(path: string, body: object) => Promise<T>;
-  /** The answer whose body is a stream of events. */
+  /** Opens the stream of events: an answer whose body goes on. */
   readonly events: (lastId: string | undefined, signal: AbortSignal) => Promise<Response>;
 }
 

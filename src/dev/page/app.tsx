@@ -1,3 +1,5 @@
+// Lays out the page: header, notices, what can be sent, the list, and one view beside it. door.tsx shows it once
+// there is a token.
 import type { JSX } from 'preact';
 import { useRef } from 'preact/hooks';
 import type { Api } from './api.ts';

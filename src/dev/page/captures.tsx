@@ -1,3 +1,5 @@
+// The view that explains captures: text that is pasted, or a file of `captureRefused` (dev.md §3.5). app.tsx shows
+// it.
 import type { JSX } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import type { CaptureList, CaptureRequest, DeliveryFull } from '../wire.ts';
@@ -40,7 +42,7 @@ function Files({ list, onFile }: { list: CaptureList; onFile: (file: string) => 
   );
 }
 
-/** Explains what another has captured: text that is pasted, or a file of `captureRefused`. */
+/** Explains a delivery that was captured elsewhere: text that is pasted, or a file of `captureRefused`. */
 export function Captures({ api, onExplained }: { api: Api; onExplained: (id: number) => void }): JSX.Element {
   const [text, setText] = useState('');
   const [keys, setKeys] = useState('');

@@ -1,3 +1,4 @@
+// The tabs of one delivery: request, signature base, answer, checks, handler (dev.md §3.1). detail.tsx shows them.
 import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
 import type { DeliveryFull, DevState, HeaderLine, ShownBytes, ShownStep, Told } from '../wire.ts';
@@ -25,12 +26,12 @@ function Headers({ lines, label }: { lines: readonly HeaderLine[]; label: string
   );
 }
 
-/** White space outside of strings, or a string. */
+/** Matches white space outside of strings, or a string, which is kept. */
 const SPACE_OR_STRING = /("(?:[^"\\]|\\.)*")|\s+/g;
 
 /**
- * A JSON text with an indent of two. Undefined for what is none, is cut, or would not be the same text but for white space: a member
- * that is there twice, a number in another form.
+ * A JSON text with an indent of two. Undefined if the text is no JSON or is cut. Undefined also if it would change by
+ * more than white space, e.g. if a member is there twice, or a number in another form.
  */
 function indented({ encoding, text, cut }: ShownBytes): string | undefined {
   if (encoding !== 'utf8' || cut) return undefined;
@@ -179,7 +180,7 @@ export function Explained({ full }: { full: DeliveryFull }): JSX.Element {
   );
 }
 
-/** What a telling says besides what is JSON. */
+/** The words of a telling, without its event and details. */
 function tellingWords(told: Told): string {
   switch (told.hook) {
     case 'outcome':

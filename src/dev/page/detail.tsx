@@ -1,3 +1,5 @@
+// The view of one delivery: its verdict, what to do next, and tabs with everything known of it (dev.md §3.1). app.tsx
+// shows it.
 import type { JSX } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type { DeliveryFull, DeliveryRow, DevState } from '../wire.ts';
@@ -13,7 +15,9 @@ import type { Actions } from './use-actions.ts';
 interface Given {
   readonly api: Api;
   readonly id: number;
-  /** Of the list: each change of it is a reason to read the delivery again. Undefined: it is not in the list. */
+  /**
+   * The row in the list: each change of it is a reason to read the delivery again. Undefined: it is not in the list.
+   */
   readonly row: DeliveryRow | undefined;
   readonly dev: DevState;
   readonly actions: Actions;
@@ -99,7 +103,7 @@ function Buttons({ id, actions }: { id: number; actions: Actions }): JSX.Element
 function Whole({ full, dev, actions }: { full: DeliveryFull } & Pick<Given, 'dev' | 'actions'>): JSX.Element {
   const heading = useRef<HTMLHeadingElement>(null);
   useEffect(() => {
-    // Where the list has gone to make room, whoever reads by keyboard or voice is brought here.
+    // On a narrow screen the list is gone. Whoever reads by keyboard or voice is brought here.
     if (document.activeElement === document.body) heading.current?.focus();
   }, []);
   return (

@@ -1,10 +1,12 @@
+// Asks for the token if the address has none or dev refuses it, and opens the page behind it (dev.md §5.1). page.tsx
+// renders it.
 import type { JSX } from 'preact';
 import { useEffect, useMemo, useState } from 'preact/hooks';
 import { createApi } from './api.ts';
 import { App } from './app.tsx';
 import { keepToken, takeToken } from './token.ts';
 
-/** Asks for the token, where the address had none or dev does not take it. */
+/** Asks for the token, if the address had none or dev does not take it. */
 function AskToken({ isRefused, onToken }: { isRefused: boolean; onToken: () => void }): JSX.Element {
   const [text, setText] = useState('');
   return (

@@ -1,9 +1,11 @@
+// Parses server-sent events from text that comes in pieces (dev.md §4.3). follow.ts feeds it.
+
 /** One event of a stream. */
 export interface StreamedEvent {
-  /** `message` if the stream names none. */
+  /** The type; `message` if the stream names none. */
   readonly type: string;
   readonly data: string;
-  /** Of this event, or of the last one before it that has named one. */
+  /** The id of this event, or else of the last one before it that named one. */
   readonly id: string;
 }
 
@@ -37,7 +39,7 @@ export function eventReader(): EventReader {
   };
   return (text) => {
     if (text === '') return [];
-    // The second half of a line's end, and not the end of another line.
+    // This line feed is the second half of a line's end, and no end of another line.
     const added = endedWithReturn && text.startsWith('\n') ? text.slice(1) : text;
     endedWithReturn = text.endsWith('\r');
     const events: StreamedEvent[] = [];

@@ -1,12 +1,13 @@
+// Follows the stream of events, and connects again if it is lost or silent (dev.md §4.3). use-model.ts starts it.
 import { type Api, codeOf } from './api.ts';
 import { eventReader, type StreamedEvent } from './event-stream.ts';
 
-/** What comes of the stream of events. */
+/** The hooks of whoever follows the stream of events. */
 export interface Follower {
   readonly onEvent: (event: StreamedEvent) => void;
-  /** True once the stream answers, false as soon as it is lost. */
+  /** Called with true once the stream answers, with false as soon as it is lost. */
   readonly onConnected: (isConnected: boolean) => void;
-  /** The API no longer takes the token: following has ended. */
+  /** Called when the API no longer takes the token: following has ended. */
   readonly onRefused: (error: unknown) => void;
 }
 
@@ -21,7 +22,8 @@ const wait = async (ms: number): Promise<void> => new Promise((resolve) => setTi
 const FINAL = new Set(['unauthorized', 'forbidden_host', 'forbidden_origin']);
 
 /**
- * Follows the events from `lastId` on, and again behind the last one that came whenever the connection is lost, until `ended` aborts.
+ * Follows the events from `lastId` on, until `ended` aborts. If the connection is lost, it goes on behind the last
+ * event that came.
  */
 export async function followEvents(
   api: Api,

@@ -1,3 +1,5 @@
+// The header of the page: the state of the receiver and its hook, and the links to the views (dev.md §3.3). app.tsx
+// shows it.
 import type { JSX } from 'preact';
 import type { DevState, ReceiverState } from '../wire.ts';
 import { Text, Time } from './parts.tsx';

@@ -1,10 +1,12 @@
+// The keys of the page, and the dialog that lists them. app.tsx uses both. Keys of one letter can be turned off,
+// because to speech input each word is many of them.
 import type { JSX, RefObject } from 'preact';
 import { useEffect } from 'preact/hooks';
 import type { DeliveryRow } from '../wire.ts';
 import { currentRoute, show } from './route.ts';
 import type { Actions } from './use-actions.ts';
 
-/** What the keys act on. */
+/** The parts of the page that keys act on. */
 interface KeyContext {
   readonly rows: readonly DeliveryRow[];
   readonly help: RefObject<HTMLDialogElement | null>;
@@ -21,7 +23,10 @@ const KEYS: readonly (readonly [keys: readonly string[], says: string])[] = [
   [['?'], 'these keys'],
 ];
 
-/** Where this browser keeps that keys of one letter do nothing: for whoever speaks to the page, each word is many of them. */
+/**
+ * The name under which this browser keeps that keys of one letter do nothing: to speech input each word is many of
+ * them.
+ */
 const OFF = 'proto-webhooks-dev-letters';
 
 const areOff = (): boolean => localStorage.getItem(OFF) === 'off';
@@ -79,7 +84,7 @@ function move({ rows }: KeyContext, by: 1 | -1): void {
   rowPlace(next.id)?.focus();
 }
 
-/** Does something once another view is there: what has the focus then has to be on the screen. */
+/** Runs `act` once another view is there: what gets the focus then has to be on the screen. */
 function afterShown(act: () => void): void {
   addEventListener('hashchange', () => setTimeout(act), { once: true });
 }
@@ -97,7 +102,7 @@ function goToForm(): void {
     panel.open = true;
     panel.querySelector<HTMLElement>('input:checked')?.focus();
   };
-  // On a narrow screen a delivery stands in its place.
+  // On a narrow screen a delivery stands in place of the form.
   if (panel.offsetParent !== null) return focus();
   afterShown(focus);
   show({ view: 'deliveries' });
@@ -120,7 +125,7 @@ const ACTS: Readonly<Record<string, (context: KeyContext) => void>> = {
 
 const ARROWS: Readonly<Record<string, 1 | -1>> = { ArrowDown: 1, ArrowUp: -1 };
 
-/** What a key does where it was pressed, or undefined. */
+/** The action of a key in the place where it was pressed, or undefined. */
 function actOf({ key, target }: KeyboardEvent): ((context: KeyContext) => void) | undefined {
   if (isTyping(target) || (key.length === 1 && areOff())) return undefined;
   const arrow = ARROWS[key];
@@ -129,7 +134,7 @@ function actOf({ key, target }: KeyboardEvent): ((context: KeyContext) => void) 
   return Object.hasOwn(ACTS, key) ? ACTS[key] : undefined;
 }
 
-/** Keys of the whole page, where nobody types and no dialog is open. */
+/** Takes the keys of the whole page, unless somebody types or a dialog is open. */
 export function useKeys(context: KeyContext): void {
   useEffect(() => {
     const pressed = (event: KeyboardEvent): void => {

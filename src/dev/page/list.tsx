@@ -1,3 +1,4 @@
+// The list of deliveries, newest first, each with its verdict and cause in words (dev.md §3.1). app.tsx shows it.
 import type { JSX } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';
 import type { DeliveryRow } from '../wire.ts';
@@ -12,7 +13,7 @@ const VERDICT_WORDS = {
   none: 'not sent by dev',
 } as const;
 
-/** What a hook told of the handler's run; other words say what became of the delivery before it. */
+/** The words of hooks about the handler's run; other words are about the delivery before it. */
 const OF_HANDLER = new Set(['applied', 'failed', 'dead']);
 
 function Marks({ row }: { row: DeliveryRow }): JSX.Element {

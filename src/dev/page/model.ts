@@ -1,18 +1,20 @@
+// Defines the state of the page, and applies events to it. The functions are pure, and need no browser. use-model.ts
+// calls them, and views take words and verdicts from here.
 import type { CallEvent, DeliveryRow, DevEvents, DevState, HookEvent, ScenarioRun } from '../wire.ts';
 import { visibleText } from './visible.ts';
 
-/** What the page knows. It changes by `withEvent` alone, once the state and the first rows have been read. */
+/** The state of the page. It changes by `withEvent` alone, once the state and the first rows have been read. */
 export interface Model {
   readonly dev: DevState;
   /** Newest first. */
   readonly rows: readonly DeliveryRow[];
-  /** `before` of the next page of rows. */
+  /** The `before` of the next page of rows. */
   readonly before: number | undefined;
   /** Newest first. */
   readonly calls: readonly CallEvent[];
   /** The last alarm that is about no delivery of the list, until it is dismissed. */
   readonly alarm: HookEvent | undefined;
-  /** What a screen reader is told of what came last. */
+  /** The text for screen readers about what came last. */
   readonly said: string;
 }
 
@@ -48,7 +50,7 @@ export const answerWords = ({ status, state, code }: DeliveryRow): string => {
   return [status ?? words[state], code].filter((word) => word !== undefined).join(' ');
 };
 
-/** What became of a delivery that the receiver took, by the hook's word, where its handler has not simply run. */
+/** Words by what a hook told, for a delivery that the receiver took, but whose handler has not simply run. */
 const TOLD_WORDS: Readonly<Record<string, string>> = {
   duplicate: 'A duplicate: the event was here before, and its handler does not run again.',
   stale: 'Stale: its task is further by now, and the handler does not run.',
@@ -56,7 +58,7 @@ const TOLD_WORDS: Readonly<Record<string, string>> = {
   failed: 'The handler failed. The event is tried again.',
 };
 
-/** Why, in words: the cause that was found, else the next step, else what became of it. */
+/** The reason in words: the cause that was found, else the next step, else what became of the delivery. */
 export const causeWords = ({ cause, next, told = '' }: DeliveryRow): string | undefined =>
   cause?.says || next || (Object.hasOwn(TOLD_WORDS, told) ? TOLD_WORDS[told] : undefined);
 
@@ -102,7 +104,7 @@ const APPLY: { readonly [N in EventName]: (model: Model, data: DevEvents[N]) => 
   call: (model, call) => ({ ...model, calls: [call, ...model.calls].slice(0, MOST_CALLS) }),
 };
 
-/** True if it is an event that the page knows: a newer dev may tell more. */
+/** True for an event that the page knows: a newer dev may have more. */
 export const isEventName = (name: string): name is EventName => Object.hasOwn(APPLY, name);
 
 export const withEvent = <N extends EventName>(model: Model, name: N, data: DevEvents[N]): Model =>

@@ -1,9 +1,11 @@
+// The part of a delivery that says what to do next: cause, step, findings of `explain` (dev.md §3.4). detail.tsx
+// shows it.
 import type { JSX } from 'preact';
 import type { DeliveryFull, DevState, ShownFinding } from '../wire.ts';
 import { causeWords } from './model.ts';
 import { Paste, Text } from './parts.tsx';
 
-/** @param given what stands above it already. */
+/** One finding of `explain`. @param given has what stands above it already, and is not repeated. */
 function Finding({ finding, given }: { finding: ShownFinding; given: DeliveryFull }): JSX.Element {
   const { says, fix, proved } = finding;
   return (
@@ -46,7 +48,10 @@ function Step({ next, full, dev }: { next: string; full: DeliveryFull; dev: DevS
   );
 }
 
-/** Why the answer was not the expected one, and what to do: dev.md §3.4. Of what is expected, why a mistake is refused. */
+/**
+ * The reason why the answer was not the expected one, and what to do (dev.md §3.4). For an expected answer it is the
+ * reason alone, e.g. why a mistake is refused.
+ */
 export function NextStep({ full, dev }: { full: DeliveryFull; dev: DevState }): JSX.Element | null {
   const findings = full.explanation?.findings ?? [];
   const isWrong = full.asExpected === false || (full.state === 'captured' && findings.length > 0);

@@ -1,3 +1,5 @@
+// The notices at the top of the page: a lost connection, a refused request, an alarm that is about no delivery.
+// app.tsx shows them.
 import type { JSX } from 'preact';
 import type { Dispatch } from 'preact/hooks';
 import { Text } from './parts.tsx';
@@ -5,7 +7,7 @@ import type { Change, Known } from './use-model.ts';
 
 type Given = Known & { readonly dispatch: Dispatch<Change> };
 
-/** What is wrong with the page's own connection, with what was asked of dev, or with the receiver as a whole. */
+/** Notices about the page's connection, about the last refused request, and about the receiver as a whole. */
 export function Notices({ model, isConnected, problem, dispatch }: Given): JSX.Element {
   const alarm = model?.alarm?.told;
   return (

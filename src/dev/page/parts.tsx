@@ -1,17 +1,22 @@
+// The small parts that views share: text of others, blocks, buttons, choices, times and sizes. All text of others
+// goes through `Text` or `visibleText` (dev.md §5.2).
 import type { ComponentChildren, JSX } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type { DeliveryRow } from '../wire.ts';
 import { answerWords, verdictOf } from './model.ts';
 import { type Piece, visiblePieces, visibleText } from './visible.ts';
 
-/** Marked characters of one text: from there on they are marked within the text, so that a page has no million elements. */
+/**
+ * The most marked characters of one text that are elements. The others are marked within the text, so that a page
+ * does not have a million elements.
+ */
 const MOST_PIECES = 2_000;
 
 function elementsOf(pieces: readonly Piece[]): ComponentChildren[] {
   return pieces.map(({ text, isHidden }) => (isHidden ? <span class="hidden-char">{text}</span> : text));
 }
 
-/** A text of others: as text, with what would hide made visible (dev.md §5.2). */
+/** Shows a text of others as text, with hidden characters made visible (dev.md §5.2). */
 export function Text({ value, lines = false }: { value: string; lines?: boolean }): JSX.Element {
   const pieces = visiblePieces(value, lines);
   const rest = pieces.slice(MOST_PIECES).map(({ text, isHidden }) => (isHidden ? `⟨${text}⟩` : text));
@@ -23,10 +28,10 @@ export function Text({ value, lines = false }: { value: string; lines?: boolean 
   );
 }
 
-/** Characters of a long text that are shown before somebody asks for the rest. */
+/** The characters of a long text that are shown before somebody asks for the rest. */
 const FIRST_CHARACTERS = 20_000;
 
-/** A text of several lines: a body, a signature base, a line to paste. */
+/** Shows a text of several lines: a body, a signature base, a line to paste. */
 export function Block({ value, label }: { value: string; label: string }): JSX.Element {
   const [isWhole, setWhole] = useState(false);
   const isLong = value.length > FIRST_CHARACTERS && !isWhole;
@@ -67,7 +72,7 @@ export function CopyButton({ value, what }: { value: string; what: string }): JS
   );
 }
 
-/** A text to take along: a block with its button. */
+/** Shows a text to take along: a block with a button that copies it. */
 export function Paste({ value, label }: { value: string; label: string }): JSX.Element {
   return (
     <div class="paste">
@@ -91,7 +96,7 @@ export function Time({ at }: { at: number }): JSX.Element {
 
 const STATE_WORDS = { sending: '…', unanswered: 'none', captured: 'seen', answered: '?' } as const;
 
-/** Status of the answer, in the colour of the verdict. */
+/** Shows the status of the answer in the colour of the verdict. */
 export function StatusBadge({ row }: { row: DeliveryRow }): JSX.Element {
   return (
     <span class={`badge ${verdictOf(row)}`} title={visibleText(answerWords(row))}>
@@ -109,16 +114,16 @@ export function bytesText(bytes: number): string {
     : `${(bytes / 1_000_000).toFixed(1)} ${UNITS[2]}`;
 }
 
-/** Milliseconds to a tenth. */
+/** The time in words, to a tenth of a millisecond. */
 export const msText = (ms: number): string => `${Math.round(ms * 10) / 10} ms`;
 
-/** True if the screen is wide enough for more than one column, as it is when this is first asked. */
+/** True if the screen was wide enough for more than one column when this was first asked. */
 export function useIsWide(): boolean {
   const [isWide] = useState(() => matchMedia('(min-width: 45rem)').matches);
   return isWide;
 }
 
-/** A choice of one of few, as buttons in a row. */
+/** Offers a choice of one of few, as buttons in a row. */
 export function Choice<T extends string>(given: {
   readonly name: string;
   readonly label: string;
@@ -143,7 +148,7 @@ export function Choice<T extends string>(given: {
   );
 }
 
-/** A choice of one of many. */
+/** Offers a choice of one of many, as a list to open. */
 export function Select<T extends string>(given: {
   readonly label: string;
   readonly values: readonly T[];

@@ -1,12 +1,13 @@
+// Reads and sets the view in the fragment of the address. Every view that links to another one uses it.
 import { useEffect, useState } from 'preact/hooks';
 
-/** A view of the page, as the address's fragment has it: reloading and going back keep it. */
+/** A view of the page, as in the fragment of the address: reloading and going back keep it. */
 export type Route =
   | { readonly view: 'deliveries'; readonly id?: number }
   | { readonly view: 'captures' }
   | { readonly view: 'setup' };
 
-/** The view that the address names now; what was rendered last may be a step behind it. */
+/** The view that the address names now; the one that was rendered last may be older. */
 export function currentRoute(): Route {
   const [, view, id] = location.hash.slice(1).split('/');
   if (view === 'captures' || view === 'setup') return { view };
@@ -26,5 +27,5 @@ export function useRoute(): Route {
   return route;
 }
 
-/** Shows a view in place of the one that is shown: going back does not pass through each row that was looked at. */
+/** Shows a view in place of the present one, so that going back does not pass through each row that was looked at. */
 export const show = (route: Route): void => location.replace(hrefOf(route));

@@ -1,3 +1,4 @@
+// The panel of scenarios and the calls of the buyer (dev.md §2.3, §1.5). app.tsx shows it beside the form to send.
 import type { JSX } from 'preact';
 import type { CallEvent, DevState, Expected, ScenarioChoice, ScenarioRun, ScenarioStep } from '../wire.ts';
 import { Text, Time, useIsWide } from './parts.tsx';
@@ -120,7 +121,7 @@ function Calls({ calls }: { calls: readonly CallEvent[] }): JSX.Element | null {
   );
 }
 
-/** Sequences of deliveries, each with what it shows and how it went last (dev.md §2.3), and calls of the buyer. */
+/** Shows the scenarios, each with its description and its last run (dev.md §2.3), and the calls of the buyer. */
 export function Scenarios(given: {
   readonly dev: DevState;
   readonly calls: readonly CallEvent[];

@@ -1,17 +1,19 @@
+// The form that sends one delivery: payload, scheme, key, edition, mistake (dev.md §2.1). app.tsx shows it; scenarios
+// take scheme and edition from it.
 import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
 import type { DevPayload, DevScheme, DevState, MistakeChoice, SendRequest } from '../wire.ts';
 import { Choice, Select, Text, useIsWide } from './parts.tsx';
 import type { Actions } from './use-actions.ts';
 
-/** A kind of what is sent. */
+/** A kind of payload. */
 type Kind = DevPayload['kind'];
 
-/** What the form has: each member stays when another is chosen. */
+/** The members of the form: each stays when another is chosen. */
 export interface Chosen {
   readonly kind: Kind;
   readonly transport: 'tool' | 'agent';
-  /** Empty: the first of the choices. The same of the others. */
+  /** The chosen status. Empty: the first of the choices. The same holds for `report` and `family`. */
   readonly status: string;
   readonly report: string;
   readonly family: string;
@@ -232,7 +234,7 @@ function Advanced({ choices, chosen, choose }: Part): JSX.Element {
   );
 }
 
-/** What `POST /api/send` is asked for. */
+/** The body of `POST /api/send`. */
 function requestOf(choices: DevState['choices'], chosen: Chosen): SendRequest {
   const { kind, scheme, key, mistake } = chosen;
   const known = choices.mistakes.find(({ name }) => name === mistake);

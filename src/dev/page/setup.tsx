@@ -1,9 +1,11 @@
+// The view that sets a receiver up: the lines of `senders` to paste, and those of the hook (dev.md §1.1, §3.2).
+// app.tsx shows it.
 import type { JSX } from 'preact';
 import type { DeliveryRow, DevSeller, DevState } from '../wire.ts';
 import { wasReceivedWell } from './model.ts';
 import { Paste, Text } from './parts.tsx';
 
-/** What makes a receiver tell dev what its handlers get. */
+/** The lines by which a receiver tells dev what its handlers get. */
 export const HOOK_LINES = `import { devHooks } from 'proto-webhooks/testing';
 
 createReceiver({
@@ -38,7 +40,7 @@ function Seller({ seller }: { seller: DevSeller }): JSX.Element {
   );
 }
 
-/** What a receiver needs so that dev's sellers are let in. */
+/** Shows the options that a receiver needs so that it accepts dev's sellers. */
 export function Setup({ dev, rows }: { dev: DevState; rows: readonly DeliveryRow[] }): JSX.Element {
   return (
     <article class="setup">

@@ -1,3 +1,4 @@
+// Shows views of one thing as tabs, with the keys of the ARIA pattern for tabs. detail.tsx uses it.
 import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
 
@@ -7,7 +8,7 @@ interface Tab {
   readonly view: () => JSX.Element;
 }
 
-/** Chosen last: the next delivery is shown from the same side. */
+/** The tab that was chosen last: the next delivery is shown from the same side. */
 let lastChosen = '';
 
 const STEPS: Readonly<Record<string, (at: number, count: number) => number>> = {
@@ -17,7 +18,7 @@ const STEPS: Readonly<Record<string, (at: number, count: number) => number>> = {
   End: (_, count) => count - 1,
 };
 
-/** Views of one thing, of which one is shown. */
+/** Shows one of several views of one thing, and the tabs that select it. */
 export function Tabs({ tabs, label }: { tabs: readonly Tab[]; label: string }): JSX.Element {
   const [chosenId, setChosenId] = useState(lastChosen);
   const chosen = tabs.find(({ id }) => id === chosenId) ?? tabs[0];

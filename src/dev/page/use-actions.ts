@@ -1,3 +1,4 @@
+// Makes the actions of the page: send, resend, start a scenario, read older rows. The views get them from app.tsx.
 import { type Dispatch, useMemo } from 'preact/hooks';
 import type {
   DeliveryList,
@@ -11,7 +12,7 @@ import type { Api } from './api.ts';
 import { show } from './route.ts';
 import type { Change } from './use-model.ts';
 
-/** What a developer can do. None rejects: what went wrong is told at the top of the page. */
+/** The actions of a developer. None rejects: a fault is shown at the top of the page. */
 export interface Actions {
   readonly send: (request: SendRequest) => Promise<void>;
   readonly resend: (id: number, how: ResendRequest['how']) => Promise<void>;

@@ -1,3 +1,5 @@
+// Reads the state of dev, follows its events, and keeps the model as state of the page (dev.md §4.3). app.tsx uses
+// it.
 import { type Dispatch, useEffect, useReducer } from 'preact/hooks';
 import type { DeliveryList, DeliveryRow, DevEvents, DevState } from '../wire.ts';
 import { type Api, codeOf } from './api.ts';
@@ -5,20 +7,23 @@ import type { StreamedEvent } from './event-stream.ts';
 import { followEvents } from './follow.ts';
 import { isEventName, type Model, withEvent, withRows } from './model.ts';
 
-/** What the page shows, and how it is connected. */
+/** The model that the page shows, and the state of its connection. */
 export interface Known {
   /** Undefined until the state has been read once. */
   readonly model: Model | undefined;
   readonly isConnected: boolean;
-  /** What went wrong last, until it is dismissed. */
+  /** The last fault, until it is dismissed. */
   readonly problem: string | undefined;
 }
 
-/** What changes it. */
+/** The changes of what the page knows. */
 export type Change =
   | { readonly kind: 'read'; readonly dev: DevState; readonly list: DeliveryList }
   | { readonly kind: 'older'; readonly list: DeliveryList }
-  /** What an action answered: an event may have told of it before, and of what came of it since. */
+  /**
+   * The row that an action answered. Events may have told of it before, and of what came of it since, so that they
+   * win over it.
+   */
   | { readonly kind: 'row'; readonly row: DeliveryRow }
   | { readonly kind: 'event'; readonly type: string; readonly data: unknown }
   | { readonly kind: 'connected'; readonly isConnected: boolean }
@@ -80,7 +85,8 @@ export function useModel(api: Api, onRefused: () => void): readonly [Known, Disp
     };
     const follow = async (): Promise<void> => {
       const lastId = await readAll();
-      // One after the other: what comes behind a gap is newer than the state that is read because of it.
+      // Events are applied one after the other. What comes behind a gap is newer than the state that is read because
+      // of the gap.
       let tail = Promise.resolve();
       const onEvent = ({ type, data }: StreamedEvent): void => {
         const before = tail;

@@ -1,3 +1,6 @@
+// Makes characters visible that would hide or turn text (dev.md §5.2). parts.tsx and model.ts call it for all text of
+// others.
+
 /** A piece of a text: as it is, or the name of one character that would not be seen. */
 export interface Piece {
   readonly text: string;
@@ -5,8 +8,9 @@ export interface Piece {
 }
 
 /**
- * Characters that hide, turn the direction, or look like a space and are none: dev.md §5.2. Line ends and tabs are shown as they are
- * where a text may have lines. A default ignorable code point is one of those that have no shape: zero-width, bidi, tags, selectors.
+ * The characters that hide, turn the direction, or look like a space and are none (dev.md §5.2). Line feeds and tabs
+ * are shown as they are if a text may have lines. Default ignorable code points have no shape: zero-width, bidi,
+ * tags, selectors.
  */
 const HIDDEN = /[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]|(?! )\p{Zs}/u;
 
@@ -14,7 +18,7 @@ const HIDDEN_EACH = new RegExp(HIDDEN, 'gu');
 
 const LAYOUT = new Set(['\n', '\t']);
 
-/** Names that a developer knows better than the number. */
+/** The names of characters that a developer knows better than their numbers. */
 const NAMES: Readonly<Record<string, string>> = {
   '\0': 'NUL',
   '\t': 'TAB',
@@ -46,8 +50,8 @@ function nameOf(character: string): string {
 }
 
 /**
- * Takes a text apart into what is seen and what would not be.
- * @param hasLines line ends and tabs are shown as they are; a return before a line end too.
+ * Takes a text apart into pieces that are seen and characters that would not be.
+ * @param hasLines if true, line feeds and tabs are shown as they are.
  */
 export function visiblePieces(text: string, hasLines: boolean): readonly Piece[] {
   const pieces: Piece[] = [];
@@ -62,7 +66,7 @@ export function visiblePieces(text: string, hasLines: boolean): readonly Piece[]
   return pieces;
 }
 
-/** The same as one text, for names and titles: `a⟨RLO⟩b`. */
+/** Returns the same as one text, for names and titles: `a⟨RLO⟩b`. */
 export function visibleText(text: string): string {
   return visiblePieces(text, false)
     .map((piece) => (piece.isHidden ? `⟨${piece.text}⟩` : piece.text))
