@@ -126,11 +126,15 @@ export function requireUrl(where: string, url: unknown, allowLoopback: boolean):
   }
 }
 
-/** Agent URLs of `proto-webhooks dev`, as `URL` writes them. */
-const OF_DEV = /^https?:\/\/(127\.[\d.]+|([^/]+\.)?localhost|\[::1])(:\d+)?\/proto-webhooks-dev\//;
+/** Host and path of agent URLs of `proto-webhooks dev`, as `URL` writes them. */
+const OF_DEV =
+  /^(127\.[\d.]+|0\.0\.0\.0|(.+\.)?localhost\.?|\[::(1|ffff:7f\w*:\w+)?])\/+proto-webhooks-dev\//;
 
 /** True of a seller of `proto-webhooks dev`, at any port of this machine. */
-export const isOfDev = (agentUrl: unknown): boolean => OF_DEV.test(URL.parse(String(agentUrl))?.href ?? '');
+export function isOfDev(agentUrl: unknown): boolean {
+  const url = URL.parse(String(agentUrl));
+  return url !== null && OF_DEV.test(url.hostname + url.pathname);
+}
 
 /**
  * Requires the URL of an agent. @throws ConfigError for what `requireUrl` refuses, and in production for a seller of

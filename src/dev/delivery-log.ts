@@ -65,11 +65,20 @@ export interface DeliveryLog {
   readonly page: (before: number | undefined) => DeliveryList;
 }
 
-function sizeOf({ posted, answer, explanation, tellings, row }: Entry): number {
+function sizeOf({ posted, answer, explanation, tellings, row, ...rest }: Entry): number {
   return (
     posted.body.byteLength +
     (answer?.body.length ?? 0) +
-    JSON.stringify([posted.headers, answer?.headers, explanation, tellings, row]).length
+    JSON.stringify([
+      posted.method,
+      posted.url,
+      posted.headers,
+      answer?.headers,
+      explanation,
+      tellings,
+      row,
+      rest,
+    ]).length
   );
 }
 

@@ -2,7 +2,8 @@
 // (dev.md §3.1). Sending, captures and the API's view of a delivery call it.
 import { readSignatureFields } from '../auth/rfc9421/checks.ts';
 import { TargetUriError } from '../auth/rfc9421/host.ts';
-import { canonicalTargetUri, signatureBase } from '../auth/rfc9421/signature-base.ts';
+import { signatureBase } from '../auth/rfc9421/signature-base.ts';
+import { canonicalOrUndefined } from '../config/public-url.ts';
 import type { Capture } from '../cli/capture/capture.ts';
 import type { ExplainInput, Explanation } from '../cli/explain/explain-case.ts';
 import { explainDelivery } from '../cli/explain/explain.ts';
@@ -138,11 +139,9 @@ export function baseOf(posted: Posted, url: string, protocol: string): string | 
   const fields = readSignatureFields(headers);
   if (fields.kind === 'parsed') {
     const { components, raw } = fields.input;
-    const base = signatureBase(
-      components,
-      { method: posted.method, target: canonicalTargetUri(url), headers },
-      raw,
-    );
+    // The URL of a capture may be none.
+    const target = canonicalOrUndefined(url);
+    const base = target && signatureBase(components, { method: posted.method, target, headers }, raw);
     return base?.slice(0, MOST_BASE);
   }
   const timestamps = protocolsFor(protocol).map(({ hmacTimestampHeader }) =>

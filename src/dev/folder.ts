@@ -73,11 +73,18 @@ async function writeNew(path: string, text: string): Promise<void> {
 
 const MAX_FILE_BYTES = 65_536;
 
+/** True if another user owns it, who could have put keys of their own there. Root may use anybody's. */
+function isOthers(uid: number): boolean {
+  const own = process.getuid?.();
+  return own !== undefined && own !== 0 && uid !== own;
+}
+
 /** The text of a file of the folder. @returns undefined if there is none. @throws UsageError */
 async function textOf(path: string): Promise<string | undefined> {
   try {
     const found = await lstat(path);
     if (!found.isFile()) return refuse(path, 'it is not a regular file');
+    if (isOthers(found.uid)) return refuse(path, 'it belongs to another user');
     if (found.size > MAX_FILE_BYTES) return refuse(path, 'it is too long');
     return await readFile(path, 'utf8');
   } catch (error) {
@@ -134,10 +141,7 @@ async function makeFolder(path: string): Promise<void> {
     await mkdir(path, { mode: 0o700, recursive: true });
     const found = await lstat(path);
     if (!found.isDirectory()) return refuse(path, 'it is not a directory');
-    const own = process.getuid?.();
-    // Another owner could have put keys of their own there. Root may use anybody's folder.
-    if (own !== undefined && own !== 0 && found.uid !== own)
-      return refuse(path, 'it belongs to another user');
+    if (isOthers(found.uid)) return refuse(path, 'it belongs to another user');
     // Something else has made it, or it was copied: its content is for its owner alone.
     if ((found.mode & 0o077) !== 0) await chmod(path, 0o700);
   } catch (error) {

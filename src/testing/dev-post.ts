@@ -26,7 +26,7 @@ async function placeIn(dir: string): Promise<Place | undefined> {
       ['port', 'token'].map(async (name) => (await readFile(join(dir, name), 'utf8')).trim()),
     );
     if (!/^[1-9]\d{0,4}$/.test(port ?? '') || !/^[\w-]+$/.test(token ?? '')) return undefined;
-    return { port: Number(port), token: token as string };
+    return Number(port) <= 65_535 ? { port: Number(port), token: token as string } : undefined;
   } catch {
     return undefined;
   }
@@ -65,7 +65,8 @@ function isPosted(body: string, { port, token }: Place, timeout: number): Promis
       port,
       path: '/api/told',
       method: 'POST',
-      timeout,
+      // For the whole exchange: an answer without an end must not hold up the queue.
+      signal: AbortSignal.timeout(timeout),
       headers: {
         authorization: `Bearer ${token}`,
         'content-type': 'application/json',
@@ -74,10 +75,10 @@ function isPosted(body: string, { port, token }: Place, timeout: number): Promis
     });
     posting
       .on('socket', (socket) => socket.unref())
-      .on('timeout', () => posting.destroy())
       .on('error', () => resolve(false))
       .on('response', (answer) => {
-        answer.resume().on('close', () => resolve(answer.statusCode !== 401));
+        // Dev answers 200. Any other answer is that of another program, or of a dev with another token.
+        answer.resume().on('close', () => resolve(answer.complete && answer.statusCode === 200));
       })
       .end(body);
   });
@@ -113,6 +114,9 @@ export function tellDev(dir: string, timeoutMs: number = TIMEOUT_MS): (told: Tol
     queue.push(bodyOf(told));
     if (posting) return;
     posting = true;
-    void run();
+    run().catch(() => {
+      queue.length = 0;
+      posting = false;
+    });
   };
 }

@@ -2,6 +2,7 @@
 // seller, dev, the probe and `send` call it.
 import { request as httpRequest, type IncomingMessage } from 'node:http';
 import { request as httpsRequest } from 'node:https';
+import type { Duplex } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
 import { readJson } from '../codec/json-reader.ts';
 import type { SignedDelivery } from '../sender/sign.ts';
@@ -213,11 +214,13 @@ export function post(
       // A receiver may answer and close before it has read the body: the answer counts, not the broken pipe.
       finish = collect(response, broken, resolve, onCut);
     });
-    // After a 101 the connection is another protocol's, and no `response` comes.
-    request.once('upgrade', (response, socket) => {
+    // After a 101, and a CONNECT that is answered 2xx, the connection is another protocol's, and no `response` comes.
+    const taken = (response: IncomingMessage, socket: Duplex): void => {
       socket.destroy();
       resolve(answered(response, []));
-    });
+    };
+    request.once('upgrade', taken);
+    request.once('connect', taken);
     request.on('error', () => finish());
     request.end(delivery.body);
   });

@@ -601,6 +601,11 @@ describe('sellers of dev (dev.md §1.4)', () => {
     ofDev('[::1]:4646', '/proto-webhooks-dev/hmac'),
     ofDev('0x7f.1', '/x/../proto-webhooks-dev/bearer'),
     { agentUrl: 'https://127.0.0.1/proto-webhooks-dev/' },
+    ofDev('localhost.'),
+    ofDev('0.0.0.0'),
+    ofDev('[::]'),
+    ofDev('[::ffff:127.0.0.1]'),
+    ofDev('127.0.0.1', '//proto-webhooks-dev/signature'),
   ];
   const refused = /agentUrl: .*proto-webhooks dev.*NODE_ENV=production/;
   beforeEach(() => {

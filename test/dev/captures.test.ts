@@ -104,6 +104,10 @@ describe('captures that are pasted', () => {
       expect([text, status, body.error?.code]).toEqual([text, 400, 'unreadable_capture']);
       expect(JSON.stringify(body)).not.toContain('of-the-machine');
     }
+    for (const header of ['constructor: x', '__proto__: x', 'Signature: sig1=:a:']) {
+      const odd = `POST /x HTTP/1.1\r\nHost: h\r\n${header}\r\nContent-Length: 2\r\n\r\n{}`;
+      expect([header, (await ask(dev, 'captures', { text: odd })).status]).toEqual([header, 200]);
+    }
     const long = await ask(dev, 'captures', { text: 'x'.repeat(4 * 1024 * 1024 + 1) });
     expect([long.status, long.body.error?.code]).toEqual([413, 'body_too_large']);
     expect(readdirSync(cwd, { recursive: true })).toEqual(before);

@@ -49,7 +49,7 @@ async function recording(token: string): Promise<Recording> {
         req.headers['content-type'] === 'application/json' &&
         req.headers.authorization === `Bearer ${token}`;
       if (fits) told.push(JSON.parse(Buffer.concat(chunks).toString()) as Told);
-      res.writeHead(fits ? 204 : 401).end();
+      res.writeHead(fits ? 200 : 401).end();
     });
   });
   return { ...server, told, asked };
@@ -243,6 +243,42 @@ describe('what is told (dev.md §3.2)', () => {
     await expect.poll(() => next.told.length).toBe(2);
     dev = next;
   });
+
+  it('never to a port that is none, and its process goes on', async () => {
+    receiving();
+    for (const port of ['99999', '0', '-1', '4646\n4647', 'x']) {
+      await writeFile(join(dir, 'port'), `${port}\n`);
+      await deliver(payloads.tool('completed'));
+    }
+    await writePlace(dev.port, 'the-token');
+    await expect
+      .poll(async () => {
+        await deliver(payloads.tool('completed'));
+        return dev.told.length;
+      })
+      .toBeGreaterThan(0);
+  });
+
+  it.each([404, 200])(
+    'to another program at dev’s port, which answers %i without an end, no longer',
+    async (status) => {
+      await using stranger = await listening((_req, res: ServerResponse) => {
+        res.writeHead(status).write('x');
+        if (status === 404) res.end();
+      });
+      const tell = tellDev(dir, 200);
+      await writePlace(stranger.port, 'the-token');
+      const one: Told = { hook: 'alarm', code: 'a', message: 'b' };
+      tell(one);
+      await writePlace(dev.port, 'the-token');
+      await expect
+        .poll(() => {
+          tell(one);
+          return dev.told.length;
+        })
+        .toBeGreaterThan(0);
+    },
+  );
 
   it('with a token that is refused, nothing, and it is asked again only when there is more', async () => {
     await writePlace(dev.port, 'a-former-token');

@@ -159,9 +159,29 @@ function headersOf({ header = [], json }: Given): [string, string][] {
   return headers;
 }
 
+/** The most words of a command. The time of `parseArgs` grows with their square. */
+const MOST_WORDS = 2_000;
+/** The longest group of short options, such as `-sSL`. A longer one may begin only with an option that takes a value. */
+const MOST_FLAGS = 64;
+const TAKES_VALUE: ReadonlySet<string> = new Set(
+  Object.values(OPTIONS).flatMap((option) => ('short' in option ? [option.short] : [])),
+);
+
+/** Refuses a command that would keep the process busy. @throws UsageError */
+function requireShort(args: readonly string[]): void {
+  const isLong = (word: string): boolean =>
+    word.length > MOST_FLAGS && /^-[^-]/.test(word) && !TAKES_VALUE.has(word[1] ?? '');
+  if (args.length > MOST_WORDS || args.some(isLong)) {
+    throw new UsageError(
+      `the curl command has more than ${MOST_WORDS} words, or more than ${MOST_FLAGS} options in one word`,
+    );
+  }
+}
+
 /** Reads a `curl` command as browsers and API tools copy it. */
 export async function readCurl(command: string, readFile: ReadFile): Promise<Capture> {
   const [, ...args] = shellWords(command.trim().replace(/^\$\s*/, ''));
+  requireShort(args);
   const { values, positionals } = parseArgs({
     args,
     options: OPTIONS,

@@ -138,7 +138,8 @@ export function headerRepairs(headers: Headers): Repair[] {
   return MENDINGS.flatMap(({ mend, says, ...change }) => {
     const names: string[] = [];
     const mended = headers.map(([name, line]): readonly [string, string] => {
-      const label = LABELS[name.toLowerCase()];
+      const lower = name.toLowerCase();
+      const label = Object.hasOwn(LABELS, lower) ? LABELS[lower] : undefined;
       const text = label && sequenceText(line.replace(/^SHA-256=/i, 'sha-256='), label);
       const bare = text === undefined ? undefined : mend(text);
       const value = bare === undefined ? line : `${label}=:${bare}:`;

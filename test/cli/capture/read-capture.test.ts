@@ -186,6 +186,14 @@ describe('curl', () => {
     expect(text((await read("curl https://a.example/ -H 'Content-Length: 2' -d '{}'")).body)).toBe('{}');
   });
 
+  it('refuses a command that would keep the process busy', async () => {
+    const refusal = 'the curl command has more than 2000 words, or more than 64 options in one word';
+    await expect(read(`curl http://x/y${' -da'.repeat(150_000)}`)).rejects.toThrow(refusal);
+    await expect(read(`curl http://x/y -${'a'.repeat(1_000_000)}`)).rejects.toThrow(refusal);
+    const joined = await read(`curl http://x/y -d'${'a'.repeat(1_000_000)}'`);
+    expect(joined.body).toHaveLength(1_000_000);
+  });
+
   it('reads the file that --data-binary names, byte for byte, and --data without its line ends', async () => {
     const files = { 'body.json': '{\n"a":1}\n' };
     expect(text((await read('curl http://a.example --data-binary @body.json', files)).body)).toBe(
