@@ -55,7 +55,7 @@ const MINUTE_MS = 60_000;
 
 export const isSameUrl = (a: OurUrl, b: OurUrl): boolean => a.route === b.route && a.base === b.base;
 
-/** The time at which a call was registered, and the time at which it was done. */
+/** The time at which a call was registered, and the time at which it was successfully completed. */
 export interface ToldTimes {
   readonly at: number;
   readonly ackedAt?: number;

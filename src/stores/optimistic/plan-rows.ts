@@ -46,7 +46,10 @@ export interface Draft {
   next: number;
 }
 
-/** Thrown by a plan that needs a row that is not loaded; caught in this folder. */
+/**
+ * Thrown by a plan that needs a row that is not loaded. Caught in this folder: the row is loaded, and the plan runs
+ * again.
+ */
 export class Missing extends Error {
   override readonly name = 'Missing';
   readonly need: Need;

@@ -100,7 +100,7 @@ const withHolder = (row: RegistrationRow, holder: StateHolder): RegistrationRow 
 const lookedAt = (row: RegistrationRow, now: number): RegistrationRow =>
   row.list === 'closed' ? { ...row, dueAt: Math.ceil(now) } : row;
 
-/** The least time between two times at which one media buy becomes due because its seller emits again. Ms: 15 min. */
+/** One media buy becomes due because its seller emits again at most once in this time. Ms: 15 min. */
 const REEMITTED_MS = 900_000;
 
 /**

@@ -232,7 +232,7 @@ export const inboxOperatorCases: Cases = {
   },
   'counts gives the number of records in each state by sender, and the time of the oldest': async (kit) => {
     const inbox = inboxOf(kit.b);
-    // `counts` is optional.
+    // The member `counts` is optional.
     if (!inbox.counts) return;
     assert.deepEqual(await inbox.counts(), []);
     await kill(kit, key(0));
