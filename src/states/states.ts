@@ -1,4 +1,4 @@
-// The states of things as they are kept, and their change by an event (owed.md §6.1). Pure.
+// The kept states of things, e.g. of impairments, and the changes that an event makes to them (owed.md §6.1). Pure.
 // Called by the rules of the store, inside their step, and by the reconciler.
 import { MARK_AHEAD_MS } from '../stores/constants.ts';
 import type { KeptState, StateClaim } from '../stores/store-accounts.ts';
@@ -10,54 +10,63 @@ export interface StateHolder {
   readonly states?: readonly KeptState[];
 }
 
-/** The time for which an end is remembered: an event sent before it that comes behind it changes nothing. Ms: 30 days. */
+/**
+ * The time for which an ended state is remembered. An event that was sent before the end, but arrives after it, then
+ * changes nothing. Ms: 30 days.
+ */
 const ENDED_MS = 30 * 86_400_000;
 
-/** The most states that are kept of a media buy, and of a subscription and type (owed.md §6.8). */
+/** The most states kept for a media buy, and for a subscription and type (owed.md §6.8). */
 export const MOST_STATES = { stream: 100, snapshot: 1000 } as const;
 
-/** The longest id of which a state is kept: sellers make ids of at most 255 characters. */
+/** The longest id for which a state is kept: sellers make ids of at most 255 characters. */
 export const MAX_STATE_ID = 255;
 
-/** The longest name of a state, because `KeptState.to` is a seller's text. */
+/** The longest name of a state that is kept, because `KeptState.to` is a seller's text. */
 const MAX_WORD = 64;
 
-/** Cuts a state's name as it is kept and compared. */
+/** Cuts the name of a state to the length in which names are kept and compared. */
 export const stateWord = (word: string): string => word.slice(0, MAX_WORD);
 
 /**
- * Returns a seller's instant, if it counts: one well ahead of the store's clock would hide all that follow.
+ * Returns a seller's time, or undefined if it is far ahead of the store's clock: it would hide all later changes.
  *
- * @param now the store's clock. Unix ms.
+ * @param now the store's time. Unix ms.
  */
 export const countedInstant = (at: number | undefined, now: number): number | undefined =>
   at !== undefined && at <= now + MARK_AHEAD_MS ? at : undefined;
 
-/** False for a state that ended long ago. */
+/** False for a state that ended longer ago than `ENDED_MS`. */
 const isRemembered = ({ isEnded, keptAt }: KeptState, now: number): boolean =>
   !isEnded || keptAt + ENDED_MS > now;
 
-/** Returns the states that count at a time. @param now the store's clock. Unix ms. */
+/** Returns the states that are not forgotten yet. @param now the store's time. Unix ms. */
 export const statesIn = ({ states = [] }: StateHolder, now: number): readonly KeptState[] =>
   states.filter((one) => isRemembered(one, now));
 
 export const keptState = (holder: StateHolder, id: string, now: number): KeptState | undefined =>
   statesIn(holder, now).find((one) => one.id === id);
 
-/** The result of an event for the kept states. */
+/** The kept states after an event, and what was found about the event's state. */
 export interface Noted<S extends StateHolder> {
   readonly holder: S;
-  /** The time of the event, as it counts. Unix ms. */
+  /** The time that is used for the event. Unix ms. */
   readonly at: number;
   /** True if the state is over. */
   readonly isEnded: boolean;
-  /** True if a pull told the same change before. For an end that a pull tells: true if a webhook may have told it. */
+  /**
+   * True if a pull reported the same change before. For an end that a pull reports: true if a webhook may have
+   * reported it.
+   */
   readonly isRepeated: boolean;
-  /** True if there were too many, so that a state that has not ended is no longer kept. */
+  /** True if there were too many states, so that one that has not ended is no longer kept. */
   readonly isDropped: boolean;
 }
 
-/** Keeps the state that an event tells (owed.md §6.1). @param key of the event. @param now the store's clock. Unix ms. */
+/**
+ * Keeps the state that an event reports (owed.md §6.1). @param key of the event. @param now the store's time. Unix
+ * ms.
+ */
 export function noted<S extends StateHolder>(
   holder: S,
   claim: StateClaim,
@@ -92,7 +101,9 @@ export function noted<S extends StateHolder>(
 const isPulled = ({ seen }: StateClaim): boolean => seen !== undefined;
 const wasPulled = ({ by }: KeptState): boolean => by === 'pull';
 
-/** Makes the state of an event. A pulled state that has not ended is one that a snapshot has. */
+/**
+ * Makes the state that is kept for an event. A pulled state that has not ended is one that a snapshot shows as open.
+ */
 function told(
   claim: StateClaim,
   kept: KeptState | undefined,
@@ -113,7 +124,10 @@ function told(
   };
 }
 
-/** True if the last webhook may have told the end that a pull tells: it shows neither (owed.md §6.4). */
+/**
+ * True if the last webhook may already have reported the end that a pull now reports. That webhook's change shows
+ * neither that the state began nor that it ended (owed.md §6.4).
+ */
 const mayHaveEnded = (kept: KeptState | undefined): boolean =>
   kept?.by === 'webhook' && kept.origin === undefined && !kept.isFirst && !kept.wasOpen;
 
@@ -121,22 +135,22 @@ const kindOf = ({ holder }: StateClaim): keyof typeof MOST_STATES =>
   holder?.kind === 'snapshot' ? 'snapshot' : 'stream';
 
 /**
- * Returns the instant of a change. A pull replaces the state that it was judged by, whatever instant that has (owed.md
- * §6.5).
+ * Returns the time of a change. A pulled state replaces the kept state with which it was compared, even if its own
+ * time is not later (owed.md §6.5).
  */
 function instantOf({ at, seen }: StateClaim, kept: KeptState | undefined, now: number): number {
   const said = countedInstant(at, now) ?? now;
   return seen !== undefined && kept ? Math.max(said, kept.at + 1) : said;
 }
 
-/** True if an event tells the kept change once more. */
+/** True if an event reports the kept change again. */
 const isSameChange = (
   kept: KeptState,
   { at, to, isEnded }: Pick<KeptState, 'at' | 'to' | 'isEnded'>,
 ): boolean => kept.at === at && kept.to === to && kept.isEnded === isEnded;
 
 /**
- * Drops states if there are too many: ended ones first, then the oldest. They stand in the order in which they were
+ * Drops states if there are too many: ended ones first, then the oldest. `states` is in the order in which they were
  * kept.
  */
 function fitted(
@@ -151,7 +165,7 @@ function fitted(
   return { states: states.filter((one) => !gone.has(one)), isDropped: open.length > 0 };
 }
 
-/** True if no event came between two looks at a kept state (owed.md §6.6). The marks of snapshots do not count. */
+/** True if no event changed a state between two reads (owed.md §6.6). Changes by snapshots are ignored. */
 export function isUnchanged(one: KeptState | null | undefined, other: KeptState | null | undefined): boolean {
   if (!one || !other) return !one && !other;
   return COMPARED.every((name) => one[name] === other[name]);
@@ -166,7 +180,7 @@ const COMPARED = [
   'isEnded',
 ] as const satisfies readonly (keyof KeptState)[];
 
-/** Notes that the event of a key is done. @returns undefined if no state waits for it. */
+/** Records that the event with `key` is done. @returns undefined if the state was not waiting for that event. */
 export function stateDone<S extends StateHolder>(holder: S, id: string, key: string): S | undefined {
   const { states = [] } = holder;
   const at = states.findIndex((one) => one.id === id && one.key === key);

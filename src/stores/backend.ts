@@ -36,7 +36,7 @@ export interface Backend<Tx = unknown> {
   readonly concurrency: number;
   /** True if all units of one `commit`, and all rows of one `load`, must belong to one sender. */
   readonly bySender: boolean;
-  /** The longest time that a call waits for its turn before it fails, ms. */
+  /** The longest time that a call waits for a connection or a free batch before it fails, ms. */
   readonly timeoutMs: number;
   /** Opens the backend and checks schema, settings and rights. Idempotent. */
   open(): Promise<void>;
@@ -46,13 +46,13 @@ export interface Backend<Tx = unknown> {
   readonly identity?: () => Promise<StoreIdentity>;
   /** Watches the durability of commits, as `Store.keepDurability`. Absent if a commit does not show its durability. */
   readonly keepDurability?: (required: Durability, lowered: (message: string) => void) => void;
-  /** Watches the identity, as `Store.watchIdentity`. Absent if the backend cannot look. */
+  /** Watches the identity, as `Store.watchIdentity`. Absent if the backend cannot check it. */
   readonly watchIdentity?: (changed: (identity: StoreIdentity) => void) => void;
   /** Returns the settings that the operator has to change if `durability()` is too weak, in one sentence. */
   advice(): string;
   /** Returns the store's clock, Unix ms. */
   clock(): Promise<number>;
-  /** Takes each unit whole or not at all, and all that it takes in one commit. */
+  /** Applies each unit whole or not at all, and all that it applies in one commit. */
   commit(request: CommitRequest): Promise<CommitResult>;
   /** Reads rows by their names. */
   load(request: LoadRequest): Promise<LoadResult>;
@@ -78,7 +78,10 @@ export interface Backend<Tx = unknown> {
     /** Returns the rows of a kind after a name, by sender and id, at most `limit`. Expired rows are included. */
     list(request: ListRequest): Promise<readonly Row[]>;
   };
-  /** Returns for how long the row that came due first has been due, ms. Suspects count. Undefined if no row is due. */
+  /**
+   * Returns for how long the row that came due first has been due, ms. Suspects are included. Undefined if no row is
+   * due.
+   */
   overdueMs(): Promise<number | undefined>;
   /**
    * Deletes at most `most` expired rows of a scope, or expired nonces of a sender or of all senders (`nonces`).
@@ -173,11 +176,11 @@ export interface Write extends Expected {
   readonly dueAt: number | null;
   /** Present if the row is a suspect that workers may take; null if it is not. */
   readonly suspect: DueSuspect | null;
-  /** The list for operators on which the row stands. */
+  /** The list for operators that contains the row; null: none. */
   readonly list: InboxQuery['state'] | null;
   /**
-   * The id of the task that the row waits for. For a due row of a registration it is its instant: U+0001, the first
-   * letter of the kind, and Unix ms as 16 digits.
+   * The id of the task that the row waits for. For a due row of a registration it is a text of its due time. The text
+   * is U+0001, the letter of the kind, and Unix ms as 16 digits.
    */
   readonly waitsFor: string | null;
   /**
@@ -185,7 +188,7 @@ export interface Write extends Expected {
    * the name of its list.
    */
   readonly link: string | null;
-  /** The bytes that count for the row; `bytesBefore` are those of the row that it replaces. */
+  /** The bytes that are counted for the row; `bytesBefore` are those of the row that it replaces. */
   readonly bytes: number;
   readonly bytesBefore: number;
   /** The values of the replaced row, for backends that maintain an index themselves. */
@@ -248,9 +251,9 @@ export interface CommitRequest {
  * present state of those rows.
  */
 export interface CommitResult extends LoadResult {
-  /** True if `at` was too old or ahead, so that nothing was done. */
+  /** True if `at` was too old or in the future, so that nothing was done. */
   readonly isOld: boolean;
-  /** The positions of the units that were not taken. Their existing rows are in `rows`. */
+  /** The positions of the units that were refused. Their existing rows are in `rows`. */
   readonly refused: readonly number[];
 }
 
@@ -313,8 +316,8 @@ export interface DueResult extends LoadResult {
    */
   readonly nextDueMs: number | undefined;
   /**
-   * True if a suspect is due that is not in the result. A backend that looks at some of the senders, until it has
-   * `max` rows, may leave the suspects of the others to a later call.
+   * True if a suspect is due that is not in the result. A backend that queries senders one after another, until it
+   * has `max` rows, may leave the suspects of the others to a later call.
    */
   readonly isSuspectDue: boolean;
 }

@@ -4,7 +4,7 @@ import type { Durability } from './store.ts';
 
 const STRENGTH: Readonly<Record<Durability, number>> = { process: 0, disk: 1, failover: 2 };
 
-/** True if data with durability `one` do not survive all failures that data with `other` survive. */
+/** True if `one` is weaker than `other`: it does not survive every failure that `other` survives. */
 export function isLess(one: Durability, other: Durability): boolean {
   return STRENGTH[one] < STRENGTH[other];
 }

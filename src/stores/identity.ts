@@ -1,4 +1,4 @@
-// Asks a store for its identity and tells of a new one (admission.md §7.5).
+// Asks a store for its identity, and raises an alarm if the store was just made (admission.md §7.5).
 // Called when a receiver, or registrations, are started.
 import type { RaiseAlarm } from '../shared/alarms.ts';
 import type { Store } from './store.ts';

@@ -67,7 +67,7 @@ export function memoryStore(
   const state = stateOf(options);
   const rows = memoryRows(state);
   const watch = stepWatch();
-  // The rows stay over a close, as those of every store do.
+  // The rows survive a close, as in every store.
   let closed = false;
   const now = (): number => {
     if (closed) throw new Fault('store_unavailable', 'The memory store is closed.');
@@ -78,7 +78,7 @@ export function memoryStore(
   const close = async (): Promise<void> => {
     closed = true;
   };
-  // Each method runs to its end without yielding, so that steps never overlap, by whichever handle they come.
+  // Each method runs to its end without yielding. So steps never overlap, even those of several stores on one state.
   const atomic = async <T>(step: (rows: MemoryRows, now: number) => T): Promise<T> => step(rows, now());
   return {
     name: 'memory',

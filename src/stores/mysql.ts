@@ -84,7 +84,7 @@ export function mysqlStore(options: MysqlStoreOptions): MysqlStore {
   const accept = store.accept.bind(store);
   return Object.assign(store, {
     sweep: async () => sweep(await backend.scopes()),
-    // Checked before the call joins a batch, so that no call fails for another one's sender.
+    // Checked before the call joins a batch, so that a wrong sender does not fail the other calls of the batch.
     accept: async (request: AcceptRequest) => {
       checkSender(request.sender);
       return accept(request);
@@ -109,10 +109,10 @@ const OPTION_NAMES: Readonly<Record<keyof MysqlStoreOptions, true>> = {
   clockOffsetMs: true,
 };
 
-/** The server's own longest time-out. Ms: a year. */
+/** The server's own longest timeout. Ms: a year. */
 const MOST_IDLE_MS = 31_536_000_000;
 
-/** Checks the options, which callers in JavaScript may give wrong. @throws ConfigError */
+/** Checks the options, because callers in JavaScript may pass wrong ones. @throws ConfigError */
 function check(options: Partial<MysqlStoreOptions> | undefined): void {
   requirePool('mysqlStore', 'mysqlStore({ pool })', options?.pool);
   requireOptions('mysqlStore', options, OPTION_NAMES);

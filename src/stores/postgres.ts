@@ -93,10 +93,10 @@ const OPTION_NAMES: Readonly<Record<keyof PostgresStoreOptions, true>> = {
   clockOffsetMs: true,
 };
 
-/** The server's own longest time-out. Ms. */
+/** The server's own longest timeout. Ms. */
 const MOST_IDLE_MS = 2 ** 31 - 1;
 
-/** Checks the options, which callers in JavaScript may give wrong. @throws ConfigError */
+/** Checks the options, because callers in JavaScript may pass wrong ones. @throws ConfigError */
 function check(options: Partial<PostgresStoreOptions> | undefined): void {
   requirePool('postgresStore', 'postgresStore({ pool })', options?.pool);
   requireOptions('postgresStore', options, OPTION_NAMES);

@@ -1,31 +1,32 @@
-// Versions of schemas: the one that this package works on, and changes that are noticed while a store runs (admission.md §7.7).
+// Versions of schemas: the one that this package needs, and changes that happen while a store runs (admission.md
+// §7.7).
 // Called by SQLite, Postgres, MySQL and Redis when they open, migrate, and are used.
 import { ConfigError, Fault } from '../shared/errors.ts';
 
 /**
- * The first version of every store's schema that was released. Builds before that release made stores of lower
- * numbers. No step leads here from one.
+ * The first released version of every store's schema. Builds before that release made stores with lower numbers, and
+ * nothing upgrades those.
  */
 export const FIRST_VERSION = 4;
 
-/** A schema as messages name it, with the way out for a process that cannot be upgraded at once. */
+/** The words by which messages name a schema, and suggest a way out if a process cannot be upgraded at once. */
 export interface VersionedStore {
   /** The store's name, e.g. `postgresStore`. */
   readonly store: string;
-  /** The thing that has the version. */
+  /** The thing that has the version, e.g. a file or a database schema. */
   readonly place: string;
-  /** The thing that another store of the same kind would have for itself. */
+  /** The thing to give this process instead, so that it has a store of its own. */
   readonly own: string;
 }
 
-/** True if steps lead from a version to `known`; version 0: there is nothing yet. */
+/** True if this package can upgrade a store from `version` to `known`; version 0: there is no store yet. */
 export const leadsTo = (known: number, version: number): boolean =>
   version === 0 || (version >= FIRST_VERSION && version <= known);
 
 const refused = ({ store, place }: VersionedStore, version: unknown, what: string): ConfigError =>
   new ConfigError(`${store}: ${place} schema version ${String(version)}, this package ${what}`);
 
-/** Makes the error for a version from which nothing leads to `known`, the version of this package. */
+/** Makes the error for a version that cannot be upgraded to `known`, the version of this package. */
 export function wrongVersion(at: VersionedStore, known: number, version: unknown): ConfigError {
   const fix =
     typeof version === 'number' && version > 0 && version < known
@@ -37,9 +38,9 @@ export function wrongVersion(at: VersionedStore, known: number, version: unknown
 /**
  * Checks that a store has the version of this package.
  *
- * @param at the schema; `where` names the place that may have no tables.
  * @param known the version of this package.
  * @param version the store's; 0: there are no tables.
+ * @param where the schema or database that may lack tables, for the message.
  * @throws ConfigError with the fix for every other version.
  */
 export function checkVersion(at: VersionedStore, known: number, version: number, where: string): void {
@@ -51,15 +52,15 @@ export function checkVersion(at: VersionedStore, known: number, version: number,
 }
 
 /**
- * Returns the version to which steps lead. The first step makes `FIRST_VERSION` of nothing, each further one the next
- * version.
+ * Returns the version that all steps together reach. The first step creates `FIRST_VERSION`, each further one the
+ * next version.
  */
 export const newest = (steps: readonly unknown[]): number => FIRST_VERSION + steps.length - 1;
 
 /**
- * Returns the steps that a store lacks; the last one makes the version `newest(steps)`.
+ * Returns the steps that a store still needs; the last one reaches `newest(steps)`.
  *
- * @param version the store's; 0: there is nothing.
+ * @param version the store's; 0: there is no store yet.
  * @throws ConfigError if no step leads from it.
  */
 export function missingSteps(
@@ -73,31 +74,33 @@ export function missingSteps(
 }
 
 /**
- * Converts a ConfigError that is met while the store runs to 503 `misconfigured`, until it is mended. Other errors
- * pass as they are.
+ * Converts a ConfigError that occurs while the store runs to a Fault `misconfigured` (503), because an operator may
+ * fix the cause. Returns other errors unchanged.
  */
 export function whileRunning(error: unknown): unknown {
   if (!(error instanceof ConfigError)) return error;
   return new Fault('misconfigured', error.message, { cause: error });
 }
 
-/** Looks again, while a store is used, at something that was right when it was opened. */
+/** Repeats, while a store is used, a check that succeeded when the store was opened. */
 export interface LookAgain {
   /**
-   * Looks every 10 s; once something is wrong, with each call until it is mended. Otherwise undefined: there is
-   * nothing to wait for. Calls that come during a look wait for that one.
+   * Checks every 10 s. After a failed check it checks on each call, until a check succeeds. Returns undefined if no
+   * check is due, so that nothing has to be awaited. Calls during a check wait for that check.
    *
-   * @throws the error of the look.
+   * @throws the error of the check.
    */
   readonly passed: () => Promise<void> | undefined;
-  /** Makes the next call look. */
+  /** Makes the next call check. */
   readonly due: () => void;
 }
 
-/** The longest time for which a change may go unseen. Ms: 10 s. More looks would cost every delivery their time. */
+/**
+ * The longest time for which a change may go unnoticed. Ms: 10 s. More frequent checks would slow down deliveries.
+ */
 const LOOK_AGAIN_MS = 10_000;
 
-/** Makes a look that is repeated. @param now ms; the first interval begins now. */
+/** Makes a repeated check of `look`. @param now returns ms; the first interval begins now. */
 export function lookAgain(look: () => Promise<void>, now: () => number): LookAgain {
   let lookedAt = now();
   let isDue = false;

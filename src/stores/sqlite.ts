@@ -1,13 +1,13 @@
 // The public entry `proto-webhooks/sqlite`: a store in one file (admission.md §9.2).
 // Called by users; each method runs a rule of `rules` over its rows, inside the transaction that writes them.
-/*
- * SQLite was tried as a `Backend`, like the other stores. It was measured in turns, in processor time an event, 12
- * pairs each.
+/**
+ * SQLite was also tried as a `Backend`, like the other databases. Both were measured in turns, in processor time for
+ * each event, in 12 pairs.
  *
  * Inline, 64 callers reach 0.97 to 1.00 of today's rate, and one caller 0.70 (memory) to 0.89 (disk). Mode inbox
- * reaches 0.47 to 0.80, with 2.3 times the commits beside accepts. The cause is that a lease reads its rows before its
- * transaction, and unpacks them for the plan. No line was saved. `ctx.transaction` is synchronous, so plans would need
- * a second, synchronous runner. Memory needs the rules over rows anyway.
+ * reaches 0.47 to 0.80, with 2.3 times the commits beside accepts. The cause is that a lease reads its rows before
+ * its transaction, and unpacks them for the plan. No line was saved. `ctx.transaction` is synchronous, so plans would
+ * need a second, synchronous runner. Memory needs the rules over rows anyway.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ConfigError } from '../shared/errors.ts';
@@ -25,8 +25,8 @@ import { stepWatch } from './step-watch.ts';
 import { requireOptions } from './text.ts';
 
 /**
- * Runs the owner's writes and the completion as one step, in a transaction of its own. The lease is checked before,
- * so that a paused process does not begin, and by `complete` at the end, so that it does not finish.
+ * Runs the owner's writes and the completion as one step, in a transaction of its own. The lease is checked first, so
+ * that a process that was paused does not begin. `complete` checks it again, so that such a process does not finish.
  */
 function transactionStep<T>(
   db: SqliteHandle,
@@ -39,7 +39,7 @@ function transactionStep<T>(
   inStore(() => db.exec('SAVEPOINT webhook_fn'));
   const result = fn(db);
   if (isThenable(result)) {
-    // The function goes on after the rollback. Its later writes are not part of the store, and nobody else listens to
+    // The function continues after the rollback. Its later writes do not belong to the store, and nobody else handles
     // its error.
     Promise.resolve(result).catch(() => undefined);
     throw new ConfigError(
@@ -53,8 +53,8 @@ function transactionStep<T>(
 }
 
 /**
- * Checks that `fn` has not ended the transaction. A COMMIT or ROLLBACK in it ends the savepoint too, so its writes
- * would stand or fall without the completion.
+ * Checks that `fn` has not ended the transaction. A COMMIT or ROLLBACK in it also ends the savepoint. Then its writes
+ * would be committed or lost independently of the completion.
  */
 function checkStillOpen(db: SqliteHandle): void {
   try {
@@ -68,7 +68,9 @@ function checkStillOpen(db: SqliteHandle): void {
   }
 }
 
-/** Makes faults of errors of the store's own statements. An error of `fn` is the caller's, and passes as it is. */
+/**
+ * Converts errors of the store's own statements to faults. An error of `fn` is the caller's, and is not converted.
+ */
 function inStore<T>(step: () => T): T {
   try {
     return step();
@@ -152,7 +154,7 @@ export function sqliteStore<Handle extends SqliteHandle = SqliteHandle>(
     peek: (sender, key) => step((rows, now) => peek(rows, sender, key, now)),
     transaction: async (request, fn) => {
       const { db, rows, commits } = connection.current();
-      // The connection is the handle that was passed in, or the store's own.
+      // `tx` is the handle that was passed in, or else the store's own connection.
       return commits.runAlone(() => transactionStep(db, rows, request, (tx) => fn(tx as Handle), now));
     },
     inbox: inboxOf(step, watch),
@@ -190,8 +192,8 @@ interface SqliteConnection extends Pick<State, 'open'> {
 }
 
 function connectionOf(fileOrHandle: string | SqliteHandle, options: BusyOptions): SqliteConnection {
-  // A handle that was passed in is closed by its owner. A database without a file belongs to its connection, and
-  // opens again.
+  // A handle that was passed in is closed by its owner. A database without a file lives in its connection, so that
+  // connection stays open and is used again.
   const isFile = typeof fileOrHandle === 'string' && !WITHOUT_FILE.has(fileOrHandle);
   let only: SqliteHandle | undefined;
   const connect = (): SqliteHandle => {

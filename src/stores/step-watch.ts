@@ -1,25 +1,27 @@
 // Notices a store's clock that was set back, for the alarm `clock_stepped` (admission.md §4.11).
-// Called by every store of this package, with each time that its clock tells.
+// Called by every store of this package, with each time that its clock gives.
 
-/** The part of an answer that tells of a clock that was set back. */
+/** The member of an answer that reports that the store's clock was set back. */
 export interface StepTold {
   readonly clockSteppedMs?: number;
 }
 
-/** Sees if a store's clock was set back, as one process notices it. It serves the alarm alone (admission.md §4.11). */
+/**
+ * Notices that a store's clock was set back, as one process sees it. Used only for the alarm (admission.md §4.11).
+ */
 export interface StepWatch {
   /**
-   * Takes the time that the store's clock told at a moment after `since`. It is compared with this process's own
-   * clock, which is never set back. `now` is Unix ms, with the offset; `since` is of `performance.now()`.
+   * Takes a time that the store's clock gave at some moment after `since`. It is compared with this process's own
+   * clock, which is never set back. `now` is Unix ms, with the offset; `since` comes from `performance.now()`.
    */
   readonly seen: (now: number, since?: number) => void;
-  /** Returns the answer, with the step that was seen since the last answer. */
+  /** Returns the answer, with the largest step noticed since the last answer. Unchanged if there was none. */
   readonly told: <A extends StepTold>(answer: A) => A;
 }
 
 /**
- * Differences that are no step. Nodes of a cluster differ by up to 1 s, and two clocks drift apart by a thousandth of
- * the time.
+ * Differences that are not taken for a step. Nodes of a cluster differ by up to 1 s, and two clocks drift apart by a
+ * thousandth of the time.
  */
 const NODES_MS = 1000;
 const DRIFT = 0.001;
@@ -29,7 +31,7 @@ export function stepWatch(): StepWatch {
   let backMs = 0;
   return {
     seen: (now, since) => {
-      // Without `since`, only a time behind the last one itself counts.
+      // Without `since`, a step is noticed only if the time is earlier than the last one.
       const passed = last && since !== undefined ? since - last.at : 0;
       const behindMs = last ? last.now + passed - now : 0;
       if (behindMs > NODES_MS + Math.abs(passed) * DRIFT) backMs = Math.max(backMs, behindMs);

@@ -50,8 +50,8 @@ export interface AcceptRequest {
    */
   readonly runningKey?: string;
   /**
-   * True if the caller's process has reserved its one place for a suspect for this accept (inline), so that a
-   * suspect may be leased. Absent: the answer for a suspect is `in-flight` with `suspect`.
+   * True if the caller's process has reserved its one slot for a suspect for this accept (inline), so that a suspect
+   * may be leased. Absent: the answer for a suspect is `in-flight` with `suspect`.
    */
   readonly alone?: boolean;
   readonly limits: StoreLimits;
@@ -93,7 +93,7 @@ export interface EventClaim {
   /** The SHA-256 of the canonical JSON (RFC 8785), lower-case hex. Present if the edition compares it. */
   readonly canonicalHash?: string;
   /**
-   * The reaction to a changed payload under a used key. `first-wins`: the first copy counts. `conflict`: nothing
+   * The reaction to a changed payload under a used key. `first-wins`: the first copy is used. `conflict`: nothing
    * changes and nothing is leased.
    */
   readonly onChanged: 'first-wins' | 'conflict';
@@ -115,13 +115,14 @@ export interface EventClaim {
   /** The report, present for kind `delivery-report`. */
   readonly report?: ReportClaim;
   /**
-   * The URL by which the event came, and the rows of kind `stream` of the media buys that it is about. The store notes
-   * it with each that was told this URL. Present if the receiver has registrations, and the URL is one of theirs.
+   * The URL to which the event was sent, and the rows of kind `stream` of the media buys that it is about. The store
+   * saves the URL with each of these whose seller was asked to send there. Present if the receiver has registrations,
+   * and the URL is one of theirs.
    */
   readonly via?: UrlClaim;
   /** The media buy of an event of another kind. Present if the event names one and has a valid time of its own. */
   readonly mediaBuy?: MediaBuyClaim;
-  /** The state that a notification tells, e.g. of an impairment. Present if the receiver has registrations. */
+  /** The state that a notification reports, e.g. of an impairment. Present if the receiver has registrations. */
   readonly state?: StateClaim;
 }
 
@@ -265,7 +266,7 @@ export type AcceptResult = AcceptDecision & {
    * sender has named too many of these.
    */
   readonly claimsDropped?: true;
-  /** Present if an older state had to go, because too many things of one media buy or subscription have one. */
+  /** Present if an older state was dropped, because too many things of one media buy or subscription have a state. */
   readonly stateDropped?: true;
 };
 

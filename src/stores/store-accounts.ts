@@ -1,4 +1,5 @@
-// The facts of events for the accounts of media buys and subscriptions: windows of reports, states of things (owed.md §3, §6).
+// The facts of events for the accounts of media buys and subscriptions: reports' windows, things' states (owed.md §3,
+// §6).
 // Made by `src/stages`, kept by `rules/report-windows.ts` and `rules/states.ts`. Types only.
 
 /** The period for which a report has data of one media buy. */
@@ -6,7 +7,7 @@ export interface WindowClaim {
   /** The id of the media buy's row of kind `stream`. */
   readonly id: string;
   readonly mediaBuyId: string;
-  /** The start of the period, Unix ms; it belongs to the period. */
+  /** The start of the period, Unix ms, inclusive. */
   readonly start: number;
   /** The end of the period as the seller wrote it, Unix ms. */
   readonly end: number;
@@ -22,7 +23,7 @@ export interface WindowClaim {
   readonly ending?: string;
 }
 
-/** The window of a media buy that a report brought. */
+/** The window of a media buy for which a report brought data. */
 export interface ClaimedWindow {
   /** As in `WindowClaim`. */
   readonly id: string;
@@ -30,35 +31,35 @@ export interface ClaimedWindow {
   readonly mediaBuyId?: string;
   /** The start and end of the window, Unix ms. Absent if the period fits no window of the media buy, or none is known. */
   readonly period?: { readonly start: number; readonly end: number };
-  /** Present if another event brought the same window before. */
+  /** Present if another event brought data for the same window before. */
   readonly isRepeated?: true;
 }
 
 /**
- * The state of one thing, e.g. of an impairment, as an event tells it: the member `state` of an `EventClaim`. The
- * store keeps the newest of each thing, so that a reconciler can tell what no webhook brought.
+ * The state of one thing, e.g. of an impairment, as an event reports it: the member `state` of an `EventClaim`. The
+ * store keeps the newest state of each thing, so that a reconciler can report a change that no webhook brought.
  */
 export interface StateClaim {
-  /** The id of the thing, which it keeps over its changes. */
+  /** The id of the thing; it stays the same when the state changes. */
   readonly id: string;
-  /** The time of the change, Unix ms. Absent if the event names none: the store's clock counts. */
+  /** The time of the change, Unix ms. If the event names none it is absent, and the store's current time is used. */
   readonly at?: number;
   /** The new state, as the seller names it. */
   readonly to?: string;
   /**
-   * The state before, as the seller names it. Present if a thing that is again what it was has no state any more, as
-   * of an impairment.
+   * The state before, as the seller names it. Present if a thing that returns to its first state has no state any
+   * more, e.g. an impairment.
    */
   readonly from?: string;
   /** Present if the event says that the state is over. */
   readonly ended?: true;
   /** The media buy that the event names. */
   readonly mediaBuyId?: string;
-  /** The row that keeps the state. Absent: none does, and the event is handled. */
+  /** The row that keeps the state. Absent: no row does, and the event is handled without it. */
   readonly holder?: StateHolderName;
   /**
-   * Present for a state that the buyer asked for: what was kept when it was judged, or null. The event is a duplicate
-   * if the store keeps another one by now.
+   * Present for a state that the buyer asked for: the kept state with which it was compared, or null. The event is a
+   * duplicate if the store keeps another state by now.
    */
   readonly seen?: KeptState | null;
 }
@@ -72,14 +73,14 @@ export interface StateHolderName {
   readonly id: string;
 }
 
-/** The state that an event told, as the accept that inserted it found it. */
+/** The state that an event reported, as the accept that inserted the event found it. */
 export interface ClaimedState {
   readonly id: string;
   /** The time of the change, Unix ms. */
   readonly at: number;
   /** Present if the state is over. */
   readonly isEnded?: true;
-  /** Present if the buyer was told the same change before. */
+  /** Present if the same change was reported to the buyer before. */
   readonly isRepeated?: true;
   /** The media buy of the event, or of its operation. */
   readonly mediaBuyId?: string;
@@ -89,31 +90,34 @@ export interface ClaimedState {
 
 /** The state of a thing, e.g. of an impairment, as a store keeps it. */
 export interface KeptState {
-  /** The id of the thing. */
+  /** The id of the thing that has the state. */
   readonly id: string;
-  /** The time of its last change, on the seller's clock if that said it, Unix ms. */
+  /** The time of its last change, Unix ms: by the seller's clock if the seller gave it, otherwise by the store's. */
   readonly at: number;
   /** The new state, as the seller named it, cut to 64 characters. */
   readonly to?: string;
-  /** The time at which it was kept, on the store's clock, Unix ms. */
+  /** The time at which the state was saved, on the store's clock, Unix ms. */
   readonly keptAt: number;
-  /** The channel that told it last. */
+  /** The channel that reported it last. */
   readonly by: 'webhook' | 'pull';
-  /** The `from` of the first change that was told of this id, cut likewise. */
+  /** The `from` of the first change that was reported of this id, also cut to 64 characters. */
   readonly origin?: string;
-  /** Present if an event told its end. */
+  /** Present if an event reported that the state has ended. */
   readonly isEnded?: true;
-  /** Present if it is the first change that was told of this id. */
+  /** Present if no change of this id was reported before. */
   readonly isFirst?: true;
-  /** Present if a snapshot had it, open, since that change. */
+  /** Present if a snapshot has shown the state as open since that change. */
   readonly wasOpen?: true;
-  /** The time since which snapshots do not have it, on the store's clock, Unix ms. */
+  /** The time since which snapshots no longer show it, on the store's clock, Unix ms. */
   readonly absentAt?: number;
-  /** The idempotency key of its event, until that is done. */
+  /** The idempotency key of its event; absent once the event is done. */
   readonly key?: string;
 }
 
-/** The URL of a receiver by which an event came, as `createRegistrations` names it: the member `via` of an `EventClaim`. */
+/**
+ * The receiver's URL to which an event was sent, as `createRegistrations` names it: the member `via` of an
+ * `EventClaim`.
+ */
 export interface UrlClaim {
   readonly base: string;
   readonly route: string;

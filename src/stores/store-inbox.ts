@@ -100,8 +100,8 @@ export interface LeaseDueRequest {
 }
 
 /**
- * The events that `StoreInbox.lease` has leased to a worker, and those that it ended without a run. It also tells
- * when to ask again.
+ * The events that `StoreInbox.lease` has leased to a worker, and those that it ended without a run. It also says when
+ * to ask again.
  */
 export interface LeaseDueResult {
   readonly events: readonly LeasedEvent[];
@@ -109,7 +109,7 @@ export interface LeaseDueResult {
   readonly died: readonly { readonly sender: string; readonly key: string }[];
   /** The events that became DONE(stale) in this call. Absent if there are none. A store of your own may leave it out. */
   readonly stale?: readonly { readonly sender: string; readonly key: string }[];
-  /** The time until the next known event comes due, ms; absent if none is known. A due suspect does not count. */
+  /** The time until the next known event comes due, ms; absent if none is known. A due suspect is not included. */
   readonly nextDueMs?: number;
   /** The amount by which the store's clock was set back, ms, as in `AcceptResult`. */
   readonly clockSteppedMs?: number;
@@ -130,7 +130,7 @@ export interface LeasedEvent {
   readonly lease: Lease;
   /** The time since the event was stored, ms on the store's clock. Absent if it is unknown. */
   readonly waitedMs?: number;
-  /** As its claim had it. */
+  /** The URL of the delivery, as in `EventClaim`. */
   readonly url?: string;
   /** The trace of the delivery, as in `EventClaim`. */
   readonly traceparent?: string;

@@ -1,19 +1,20 @@
 // The rows that registrations, pollers and the reconciler keep beside the events: `Store.registrations`.
-// Called by `src/registrations`, `src/poll` and `src/reconcile`. A value has a meaning for its writer alone;
-// the rules of reports and states read those of streams, snapshots and operations too.
+// Called by `src/registrations`, `src/poll` and `src/reconcile`. Only the writer of a row interprets its value; the
+// rules of reports and states also read the values of streams, snapshots and operations.
 
 /**
  * The kind of a row that `createRegistrations` or a poller keeps in a store. `operation`: a call to a seller.
  * `route`: a URL that was given to a seller. `watch`: a task that is polled. `stream`: the account of a media buy's
- * reports. `subscription`: the notifications that an account, or an agent, is to send. `snapshot`: a question, asked
- * again and again, for states that its answer gives whole. `move`: a media buy that is to be told another URL.
+ * reports. `subscription`: the notifications that an account, or an agent, is to send. `snapshot`: a request that is
+ * repeated, and whose answer has all present states. `move`: a media buy whose seller is to be asked to send to
+ * another URL.
  */
 export type RegistrationKind =
   'operation' | 'route' | 'watch' | 'stream' | 'subscription' | 'snapshot' | 'move';
 
 /**
- * A row that `createRegistrations` or a poller keeps in a store, named by its sender, kind and id. The store does
- * not interpret its value. It counts towards the sender's `maxRecordsPerSender`.
+ * A row that `createRegistrations` or a poller keeps in a store, named by its sender, kind and id. The store does not
+ * interpret its value. The row is included in the sender's `maxRecordsPerSender`.
  */
 export interface RegistrationRow {
   readonly kind: RegistrationKind;
@@ -24,11 +25,11 @@ export interface RegistrationRow {
   /** The value, opaque to the store, at most 1 MiB. */
   readonly value: string;
   /**
-   * The time at which the row is due, Unix ms on the store's clock; null: never. A row with it needs a sender and
-   * does not expire.
+   * The time at which the row is due, Unix ms on the store's clock; null: never. A row with a due time needs a
+   * sender, and must not expire.
    */
   readonly dueAt: number | null;
-  /** The name of the list on which `page` finds the row; null: on none. */
+  /** The name of the list on which `page` finds the row; null: the row is on no list. */
   readonly list: string | null;
   /** The time of expiry, Unix ms on the store's clock; null: never. A time in the past, e.g. 1, deletes the row. */
   readonly expiresAt: number | null;
@@ -49,8 +50,8 @@ export interface RegistrationRows {
    */
   taskEnd(id: string): 'done' | 'safe' | 'unsafe' | undefined;
   /**
-   * Returns the task's last applied status, as the same events reported it, and its time, Unix ms on the store's
-   * clock.
+   * Returns the task's last applied status, as events with `TaskClaim.told` reported it, and the time at which it was
+   * applied. Undefined if there is none. Unix ms on the store's clock.
    * @param id the task's id, as in `TaskClaim`.
    */
   lastTold(id: string): { readonly status: string; readonly at: number } | undefined;

@@ -1,9 +1,9 @@
-// Text of senders as a column keeps it, and the check of option names.
+// Encodes senders' text for a database column, and checks the names of options.
 // Called by every store of this package.
 import { ConfigError } from '../shared/errors.ts';
 
 /**
- * Checks the names of options. A misspelt one would silently do nothing.
+ * Checks the names of options: a misspelt option would otherwise be ignored.
  *
  * @throws ConfigError for options that are no object, or have a name that does not exist.
  */
@@ -18,19 +18,19 @@ export function requireOptions(who: string, options: unknown, known: Readonly<Re
   }
 }
 
-/** Marks a text that was encoded, and texts that begin with the mark, so that no two texts share a form. */
+/**
+ * The first character of an encoded text. A text that begins with it is encoded too, so that no two texts share a
+ * form.
+ */
 const MARK = '\u0001';
 
 /**
- * True for a text that a database or a driver would change: NUL (PostgreSQL refuses it), lone surrogates (become
- * U+FFFD in UTF-8).
+ * True for a text that a database or a driver would refuse or change. PostgreSQL refuses NUL. Lone surrogates become
+ * U+FFFD in UTF-8.
  */
 const isUnsafe = (text: string): boolean => text.includes('\0') || !text.isWellFormed();
 
-/**
- * Encodes a key or id for a column. They come from senders: any string keeps its identity, and distinct ones stay
- * distinct.
- */
+/** Encodes a key or id for a column. These come from senders and may be any text. Different texts stay different. */
 export function columnText(text: string): string {
   return isUnsafe(text) || text.startsWith(MARK) ? MARK + JSON.stringify(text) : text;
 }

@@ -1,4 +1,5 @@
-// The calendar of report windows: hours, days and months of a clock, each with a number on its frequency's scale (owed.md §2).
+// The calendar of report windows: hours, days and months, each with a number in the sequence of its frequency
+// (owed.md §2).
 // Called by the rules of the store, registrations and the reconciler. Pure.
 
 /** The frequency of a seller's reports. */
@@ -9,23 +10,23 @@ export const FREQUENCIES: readonly Frequency[] = ['hourly', 'daily', 'monthly'];
 export const HOUR_MS = 3_600_000;
 export const DAY_MS = 86_400_000;
 
-/** A span of time, Unix ms: `start` belongs to it, `end` does not. */
+/** A span of time, Unix ms: `start` is inclusive, `end` is exclusive. */
 export interface Period {
   readonly start: number;
   readonly end: number;
 }
 
-/** A clock by which days and months begin. Making one costs some 50 µs, asking it 4. */
+/** A time zone's clock, by which days and months begin. Making one takes some 50 µs, a call of `offsetMs` 4 µs. */
 export interface Clock {
   /** The name of its time zone, e.g. `America/New_York`. */
   readonly zone: string;
-  /** Returns the ms by which the clock is ahead of UTC at an instant. */
+  /** Returns the ms by which the local time is ahead of UTC at an instant. */
   readonly offsetMs: (instant: number) => number;
 }
 
 export const UTC: Clock = { zone: 'UTC', offsetMs: () => 0 };
 
-/** Makes the clock of a time zone; undefined if the runtime knows none of that name. */
+/** Makes the clock of a time zone; undefined if the runtime does not know the zone. */
 export function clockOf(zone: string): Clock | undefined {
   if (zone === 'UTC') return UTC;
   const format = formatOf(zone);
@@ -73,8 +74,8 @@ function dayAt(instant: number, { offsetMs }: Clock): number {
 }
 
 /**
- * Returns the beginning of a calendar day: its first midnight. If the clock leaps over midnight, it is the instant of
- * the leap. The clock may change on that day or the day before, so the offsets of both sides are tried.
+ * Returns the beginning of a calendar day: its first midnight. If the local time skips midnight, it is the moment of
+ * the skip. The offset may change on that day or the day before, so the offsets of both sides are tried.
  */
 function midnight(day: number, { offsetMs }: Clock): number {
   const local = day * DAY_MS;
@@ -85,7 +86,7 @@ function midnight(day: number, { offsetMs }: Clock): number {
   return found ?? before;
 }
 
-/** Returns the time that the clock on the wall shows, as if it were UTC. */
+/** Returns the local time as if it were UTC, Unix ms. */
 function localOf(format: Intl.DateTimeFormat, instant: number): number {
   const parts: Partial<Record<Intl.DateTimeFormatPartTypes, number>> = {};
   for (const { type, value } of format.formatToParts(instant)) parts[type] = Number(value);

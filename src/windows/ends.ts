@@ -1,4 +1,5 @@
-// The end of a media buy, as its seller tells it elsewhere than in an answer about it (owed.md §7.1, §7.3). Pure.
+// The end of a media buy that its seller reports elsewhere than in an answer about the buy (owed.md §7.1, §7.3).
+// Pure.
 // Called by the rules of reports inside their step, by registrations and the reconciler.
 import type { EndSaid, Reported, Stream } from './stream.ts';
 
@@ -10,8 +11,9 @@ type TerminalStatus = 'completed' | 'rejected' | 'canceled';
 export const isTerminalBuy = (status: unknown): status is TerminalStatus => TERMINAL.has(status);
 
 /**
- * Returns the stream with an end that was told, so that its seller is asked about it. Of several ends the earliest
- * counts. Later ones ask for nothing more. Otherwise the question would begin anew each time that a seller repeats its end.
+ * Returns the account with a reported end, so that the seller is asked about it. If several ends are reported, the
+ * earliest is kept, and later reports cause no further request. Otherwise a seller that repeats its end would be
+ * asked each time.
  */
 export function withEndSaid<S extends Stream>(stream: S, { status, at }: EndSaid, now: number): S {
   if (isTerminalBuy(stream.status)) return stream;
@@ -21,10 +23,10 @@ export function withEndSaid<S extends Stream>(stream: S, { status, at }: EndSaid
 }
 
 /**
- * Returns the stream with the end that a report tells beside its data. A correction is about a period that is long
- * over: its end counts from now.
+ * Returns the account with the end that a report contains beside its data. A correction is about a period that is
+ * long over, so for it the buy's end is now.
  *
- * @param now the store's clock, Unix ms.
+ * @param now the store's time, Unix ms.
  */
 export function withReportedEnd<S extends Stream>(
   stream: S,

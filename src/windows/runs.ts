@@ -1,10 +1,10 @@
 // Sets of window numbers, as runs of consecutive ones (owed.md §2.1). Pure.
 // Called by stream.ts and terms.ts, and by the reconciler.
 
-/** Consecutive numbers: the first, and the one behind the last. */
+/** Consecutive numbers: the first, and the one after the last. */
 export type Run = readonly [first: number, end: number];
 
-/** Runs in order, none of which touches the next. */
+/** Runs in ascending order, with a gap between any two. */
 export type Runs = readonly Run[];
 
 export function has(runs: Runs, number: number): boolean {
@@ -15,7 +15,7 @@ export function count(runs: Runs): number {
   return runs.reduce((sum, [first, end]) => sum + end - first, 0);
 }
 
-/** Returns the numbers that are in one of both. */
+/** Returns the numbers that are in `a` or in `b`. */
 export function union(a: Runs, b: Runs): Runs {
   const joined: [number, number][] = [];
   for (const [first, end] of [...a, ...b].toSorted((one, other) => one[0] - other[0])) {
@@ -43,7 +43,7 @@ export function without(a: Runs, b: Runs): Runs {
   return left;
 }
 
-/** Yields the runs from a place on that begin before a number. */
+/** Yields the runs from index `at` on that begin before the number `end`. */
 function* overlapping(runs: Runs, at: number, end: number): Generator<Run> {
   for (let next = at; next < runs.length; next += 1) {
     const run = runs[next];
@@ -52,14 +52,14 @@ function* overlapping(runs: Runs, at: number, end: number): Generator<Run> {
   }
 }
 
-/** Returns the numbers that are in both. */
+/** Returns the numbers that are in both `a` and `b`. */
 export function common(a: Runs, b: Runs): Runs {
   return without(a, without(a, b));
 }
 
 /**
- * The stored form: the first run as it is, all others as bits of hexadecimal digits. A year of hours has at most 2.2
- * KB.
+ * The stored form: the first run as it is, then the numbers after it as bits of hexadecimal digits. A year of hours
+ * takes at most 2.2 KB.
  */
 export type PackedRuns = readonly [first: number, end: number, bits?: string];
 

@@ -1,4 +1,4 @@
-// The account of one media buy as it is stored (owed.md §1.1), and its change by a report (§2, §3). Pure.
+// The account of one media buy's reports, called a stream (owed.md §1.1), and its change by a report (§2, §3). Pure.
 // Called by the rules of reports inside their step, by registrations and the reconciler.
 import {
   type Clock,
@@ -16,27 +16,30 @@ import type { Terms } from './terms.ts';
 import type { Told } from './told.ts';
 import type { StateHolder } from '../states/states.ts';
 
-/** The clock of a stream. */
+/** The time zone by which the windows of a stream begin and end. */
 export interface StreamClock {
   readonly zone: string;
-  /** The origin of the zone. `reports`: two consecutive periods fitted UTC and not the declared zone. */
+  /**
+   * The origin of the zone. `product`: the product declares it. `reports`: two consecutive periods fitted UTC and not
+   * the declared zone.
+   */
   readonly source: 'product' | 'reports' | 'default';
   /** The declared zone, if another one is used. */
   readonly declared?: string;
-  /** Present once the alarm about it was raised. */
+  /** Present once an alarm about the other zone was raised. */
   readonly isAnnounced?: true;
 }
 
-/** Numbers of windows, by frequency. */
+/** The numbers of windows, by frequency. */
 export type Windows = Partial<Readonly<Record<Frequency, PackedRuns>>>;
 
-/** The windows of one stage. Its name is a seller's text, so it is no member name of an object. */
+/** The windows of one stage. The stage's name is a member and no property name, because it is a seller's text. */
 export interface StageWindows {
   readonly stage: string;
   readonly windows: Windows;
 }
 
-/** The claim of an event that is not done. Whether its window counts depends on the event's record. */
+/** A window claimed by an event that is not done. The claim is valid only while that event's record exists. */
 export interface Claim {
   readonly frequency: Frequency;
   readonly number: number;
@@ -46,92 +49,97 @@ export interface Claim {
   readonly key: string;
 }
 
-/** A period that fits no window, or came before anything was known of the buy. */
+/** A period that fits no window, or whose report came before the buy's terms were known. */
 export interface Unplaced extends Period {
   readonly stage: string;
   readonly key: string;
   readonly isDone?: true;
 }
 
-/** The end of a media buy that nobody has asked about yet. */
+/** The reported end of a media buy, about which its seller has not been asked yet. */
 export interface EndSaid {
   /** The status, a terminal one. */
   readonly status: string;
-  /** The time at which the media buy ended, as far as it was told, on the store's clock. Unix ms. */
+  /** The time of the end as reported, but not later than the report, on the store's clock. Unix ms. */
   readonly at: number;
 }
 
-/** The members of a stream that the store needs; its writer keeps more in it. */
+/** The members of a stream that the store reads. Registrations and the reconciler keep more members in it. */
 export interface Stream extends StateHolder {
   readonly mediaBuyId: string;
   readonly terms: readonly Terms[];
   readonly clock: StreamClock;
-  /** The windows that are had, by stage. */
+  /** The windows for which a completed report brought data, by stage. */
   readonly had: readonly StageWindows[];
   readonly claims: readonly Claim[];
   readonly unplaced: readonly Unplaced[];
-  /** The seller said when it will report: a window that ends behind `after` is not expected before `until`. Unix ms. */
+  /**
+   * The seller said when it reports next: a window that ends after `after` is not expected before `until`. Unix ms.
+   */
   readonly later?: { readonly after: number; readonly until: number };
-  /** The windows whose rows were late, with the time at which the seller expects their data. Unix ms. */
+  /** The windows whose rows had no data yet, with the time at which the seller expects the data. Unix ms. */
   readonly late?: readonly (Place & { readonly until: number })[];
   readonly counts: Counts;
-  /** The URLs that its seller was told to send to (told.md §1.1). */
+  /** The URLs to which its seller was asked to send (told.md §1.1). */
   readonly told?: readonly Told[];
-  /** The time since which the media buy may have become another, so that its seller is asked. Unix ms. */
+  /** The time since which the media buy may have changed, so that its seller is asked. Unix ms. */
   readonly changedAt?: number;
-  /** The time at which an event that was emitted again last set `changedAt`. Unix ms. */
+  /** The time at which a re-emitted event last set `changedAt`. Unix ms. */
   readonly reemittedAt?: number;
-  /** The status by the seller's last answer. */
+  /** The status in the seller's last answer. */
   readonly status?: string;
-  /** The end that was told, as long as nobody has been able to ask about it. */
+  /** The reported end, until the seller has been asked about it. */
   readonly endSaid?: EndSaid;
-  /** The `final` report; absent: it is not known yet (owed.md §7.3). */
+  /** `received`: the `final` report has come. Undefined: that is not known yet (owed.md §7.3). */
   readonly final?: 'received' | 'absent';
 }
 
-/** The number of windows by the channel that brought them, and of windows that came again. */
+/** The numbers of windows that webhooks and pulls brought first, and the number of repeated windows. */
 export interface Counts {
   readonly byWebhook: number;
   readonly byPull: number;
   readonly repeated: number;
 }
 
-/** A row of a report, as it concerns its media buy. */
+/** A row of a report about one media buy. */
 export interface Reported extends Period {
   readonly stage: string;
   readonly key: string;
-  /** True if it corrects or widens an earlier row, and so repeats nothing. */
+  /** True if it corrects or widens an earlier row: then it is no repetition. */
   readonly isRevision: boolean;
-  /** Present if the row has no data yet, and says that there will be some. */
+  /** Present if the row has no data yet, and says that data will follow. */
   readonly isLate?: true | undefined;
   /** The time at which the seller expects its next data. Unix ms. */
   readonly nextAt?: number | undefined;
-  /** True if the report is the last of its media buys. */
+  /** True if the report is the final one of its media buys. */
   readonly isFinal?: boolean;
   /** The row's status, if it is terminal. */
   readonly ending?: string | undefined;
 }
 
-/** The result of a report for a stream. */
+/** The stream after a report, and what was found about its window. */
 export interface Claimed {
   readonly stream: Stream;
-  /** The whole window that it is of; undefined if it fits none. */
+  /** The whole window to which the row belongs; undefined if it fits none. */
   readonly window?: Period;
-  /** True if the window came before, by another event. */
+  /** True if another event brought the window before. */
   readonly isRepeated: boolean;
 }
 
-/** The most periods that wait before anything is known of a buy: hours of eight days. */
+/** The most periods that are kept before a buy's terms are known: the hours of eight days. */
 const MOST_WAITING = 200;
-/** The most late windows of a stream: hours of four days. */
+/** The most windows of a stream that are kept as late: the hours of four days. */
 const MOST_LATE = 96;
-/** The most periods kept that fit nothing, for an operator to look at. */
+/** The most periods that are kept although they fit no window, so that an operator can look at them. */
 const MOST_UNALIGNED = 20;
-/** The longest time by which a report may end short of a boundary and mean the boundary. Ms: 1 min. */
+/** The longest time by which a report may end before a boundary and still mean the boundary. Ms: 1 min. */
 const SHORT_MS = 60_000;
-/** The most stages, because a stage is a seller's word. */
+/** The most stages, because a stage is a seller's text. */
 const MOST_STAGES = 8;
-/** The most claims of one window and stage by events that are not done. Further events repeat it, and claim nothing. */
+/**
+ * The most claims of one window and stage by events that are not done. Further events count as repetitions, and their
+ * claims are not kept.
+ */
 const MOST_CLAIMS = 8;
 
 export const emptyStream = (mediaBuyId: string): Stream => ({
@@ -144,10 +152,10 @@ export const emptyStream = (mediaBuyId: string): Stream => ({
   counts: { byWebhook: 0, byPull: 0, repeated: 0 },
 });
 
-/** Reads a stream. @param value as `streamText` gave it. */
+/** Reads a stream. @param value a text that `streamText` returned. */
 export function streamIn(value: string): Stream {
   const stream = JSON.parse(value) as Stream;
-  // JSON has no Infinity.
+  // JSON has no Infinity: an open end is null.
   const open = ({ start, end }: { readonly start: number; readonly end: number | null }): Period => ({
     start,
     end: end ?? Infinity,
@@ -159,7 +167,7 @@ export const streamText = (stream: Stream): string => JSON.stringify(stream);
 
 export const clockIn = ({ clock: { zone } }: Pick<Stream, 'clock'>): Clock => clockOf(zone) ?? UTC;
 
-/** Returns the frequencies that a stream's terms name, the latest first. */
+/** Returns the frequencies in a stream's terms, that of the newest terms first. */
 export function frequenciesIn({ terms }: Pick<Stream, 'terms'>): readonly Frequency[] {
   const named = terms.toReversed().flatMap(({ frequency }) => frequency ?? []);
   return FREQUENCIES.filter((one) => named.includes(one)).toSorted(
@@ -167,26 +175,26 @@ export function frequenciesIn({ terms }: Pick<Stream, 'terms'>): readonly Freque
   );
 }
 
-/** True if reports of a media buy are asked for, or were. */
+/** True if reports of a media buy are, or once were, requested. */
 export const hasReports = ({
   terms,
   frequency = null,
 }: Pick<Stream, 'terms'> & { readonly frequency?: Frequency | null }): boolean =>
   frequency !== null || terms.some((is) => is.frequency !== null);
 
-/** A window by its number. */
+/** A window, named by its frequency and number. */
 export interface Place {
   readonly frequency: Frequency;
   readonly number: number;
 }
 
-/** True if an end means a boundary: it is the boundary, or lies at most a minute before it. */
+/** True if an end means a boundary: it equals the boundary, or is at most a minute earlier. */
 export const saysEnd = (end: number, boundary: number): boolean =>
   end <= boundary && boundary - end <= SHORT_MS;
 
 /**
- * The limits of a window, because a seller could name any year: so far before the flight, and so far ahead of now. Ms:
- * 45 days, 2 days.
+ * Windows that begin too long before the flight, or end too far in the future, are ignored: a seller could name any
+ * year. Ms: 45 days, 2 days.
  */
 const MOST_BEFORE_MS = 45 * DAY_MS;
 const MOST_AHEAD_MS = 2 * DAY_MS;
@@ -207,7 +215,7 @@ function placeOf(stream: Pick<Stream, 'terms'>, { start, end }: Period, clock: C
   return undefined;
 }
 
-/** Returns the runs of all stages. */
+/** Returns the windows that any stage has. */
 export function hadIn({ had }: Pick<Stream, 'had'>, frequency: Frequency): Runs {
   return had.reduce<Runs>((all, { windows }) => {
     const runs = windows[frequency];
@@ -220,15 +228,15 @@ const hadInStage = ({ had }: Pick<Stream, 'had'>, stage: string, { frequency, nu
   return runs !== undefined && has(unpackRuns(runs), number);
 };
 
-/** The step in which a report comes. */
+/** The store's step that handles a report. */
 export interface ReportStep {
   /** The store's clock, Unix ms. */
   readonly now: number;
-  /** True if the event of a key may still be handled, or is DEAD. */
+  /** True if the event with that key may still be handled, or is DEAD. */
   readonly isThere: (key: string) => boolean;
 }
 
-/** True if the window of a period is had, or claimed by an event that is there (owed.md §3.2). */
+/** True if the stream has the window of a period, or if an existing event claims it (owed.md §3.2). */
 export function standsIn(stream: Stream, period: Period, { isThere }: Pick<ReportStep, 'isThere'>): boolean {
   const place = placeOf(stream, period, clockIn(stream));
   if (!place) return false;
@@ -247,7 +255,7 @@ export function claimantsIn(stream: Stream, period: Period): readonly string[] {
 const isOf = (one: Place, { frequency, number }: Place): boolean =>
   one.number === number && one.frequency === frequency;
 
-/** Writes the claim of a report's row (owed.md §3.1, §3.3, §3.7). */
+/** Adds the claim of a report's row (owed.md §3.1, §3.3, §3.7). */
 export function claimedIn(before: Stream, reported: Reported, { now, isThere }: ReportStep): Claimed {
   const { start, end, key, isRevision } = reported;
   if (end > now + MOST_AHEAD_MS) return { stream: before, isRepeated: false };
@@ -257,7 +265,7 @@ export function claimedIn(before: Stream, reported: Reported, { now, isThere }: 
   const place = placeOf(stream, { start, end }, clockIn(stream));
   if (!place) return unplaced(stream, { start, end, stage, key });
   const own: Claim = { ...place, stage, key };
-  // An event that is gone before it was done claims nothing any more.
+  // An event that was deleted before it was done no longer claims anything.
   const claims = stream.claims.filter((is) => !isOf(is, place) || isThere(is.key));
   const alike = claims.filter((is) => isOf(is, place) && is.stage === stage);
   const isRepeated = !isRevision && (alike.length > 0 || hadInStage(stream, stage, place));
@@ -274,8 +282,8 @@ export function claimedIn(before: Stream, reported: Reported, { now, isThere }: 
 }
 
 /**
- * Drops earlier claims of a key: a new event has claimed nothing, so they are of an event that is gone and was never
- * done.
+ * Drops earlier claims of a key. A new event has claimed nothing yet, so they belong to an earlier event of the same
+ * key that was deleted before it was done.
  */
 const withoutKey = (stream: Stream, key: string): Stream => ({
   ...stream,
@@ -284,8 +292,8 @@ const withoutKey = (stream: Stream, key: string): Stream => ({
 });
 
 /**
- * Notes the next data that a row announces. A late window counts by itself, otherwise the last report counts (owed.md
- * §1.5).
+ * Saves the time of the next data that a row announces. For a late window it is saved with that window. Otherwise the
+ * announcement in the last report is used (owed.md §1.5).
  */
 function withLater(stream: Stream, { start, end, isLate, nextAt: until }: Reported): Stream {
   if (until === undefined) return stream;
@@ -295,19 +303,19 @@ function withLater(stream: Stream, { start, end, isLate, nextAt: until }: Report
     const others = (stream.late ?? []).filter((one) => !isOf(one, place));
     return { ...stream, late: [...others, { ...place, until }].slice(-MOST_LATE) };
   }
-  // The announcement is for the next window, even if this end is written short of its boundary.
+  // The announcement is about the next window, even if this row ends a little before its boundary.
   const after = end + SHORT_MS;
   if (stream.later && stream.later.after > after) return stream;
   return { ...stream, later: { after, until } };
 }
 
-/** Returns the stage, or '' if there are too many: a seller could name as many as it likes. */
+/** Returns the stage, or '' if there are too many stages: a seller could name any number. */
 function knownStage({ had, claims }: Stream, stage: string): string {
   const known = new Set([...had.map((one) => one.stage), ...claims.map((claim) => claim.stage)]);
   return known.has(stage) || known.size < MOST_STAGES ? stage : '';
 }
 
-/** Returns the length of the list: all periods are kept until it is known which windows there are. */
+/** Returns the most periods that are kept without a window. All are kept until the buy's terms are known. */
 const mostUnplaced = ({ terms }: Pick<Stream, 'terms'>): number =>
   terms.some(({ frequency }) => frequency !== null) ? MOST_UNALIGNED : MOST_WAITING;
 
@@ -323,7 +331,7 @@ function unplaced(stream: Stream, is: Unplaced): Claimed {
   };
 }
 
-/** Changes the clock to UTC if two consecutive periods fit it, and not the declared zone (owed.md §2.2). */
+/** Changes the zone to UTC if two consecutive periods fit UTC, but not the declared zone (owed.md §2.2). */
 function byReports(stream: Stream): Stream | undefined {
   const { clock, terms } = stream;
   if (clock.zone === 'UTC' || terms.length === 0) return undefined;
@@ -335,7 +343,7 @@ function byReports(stream: Stream): Stream | undefined {
   return placedAnew({ ...stream, clock: { zone: 'UTC', source: 'reports', declared: clock.zone } });
 }
 
-/** Places periods that fitted nothing, by new terms or a new clock. */
+/** Finds windows for the periods that fitted none, after the terms or the zone have changed. */
 export function placedAnew<S extends Stream>(stream: S): S {
   const clock = clockIn(stream);
   let is: S = { ...stream, unplaced: [] };
@@ -348,7 +356,7 @@ export function placedAnew<S extends Stream>(stream: S): S {
   return is;
 }
 
-/** Notes that the event of a key is done: its windows are had (owed.md §3.4). */
+/** Records that the event with `key` is done: the stream now has its windows (owed.md §3.4). */
 export function completedIn<S extends Stream>(stream: S, key: string): S {
   const claims = stream.claims.filter((claim) => claim.key !== key);
   const done = stream.claims.filter((claim) => claim.key === key);
@@ -357,10 +365,10 @@ export function completedIn<S extends Stream>(stream: S, key: string): S {
   return done.reduce((so, claim) => withHad(counted(so, claim), claim.stage, claim), is);
 }
 
-/** The beginning of the keys of pulled reports; no webhook's key has a `/`. */
+/** The beginning of the keys of pulled reports. Keys of webhooks have no `/`. */
 const PULLED = 'observation/pull/';
 
-/** Counts one more window that is had, unless it was counted before. */
+/** Counts one more window that the stream has, unless it was counted before. */
 function counted<S extends Stream>(stream: S, claim: Claim): S {
   if (has(hadIn(stream, claim.frequency), claim.number)) return stream;
   const name = claim.key.startsWith(PULLED) ? 'byPull' : 'byWebhook';

@@ -1,22 +1,22 @@
-// The windows that a media buy owes, by the terms that were in force (owed.md §1.3 to §1.5). Pure.
-// Called by registrations, which make terms, and by the reconciler, which counts by them.
+// The windows that a seller has to report for a media buy, by the terms in force (owed.md §1.3 to §1.5). Pure.
+// Called by registrations, which make terms, and by the reconciler, which counts owed windows.
 import { type Clock, type Frequency, type Period, windowAt, windowPeriod } from './calendar.ts';
 import { type Run, type Runs, union } from './runs.ts';
 
-/** The terms of a media buy, from an instant until the next ones. */
+/** The reporting terms of a media buy, from one instant until the next terms. */
 export interface Terms {
-  /** The instant from which they hold. Unix ms. */
+  /** The instant from which the terms are in force. Unix ms. */
   readonly from: number;
-  /** The frequency; null if no reports are asked for. */
+  /** The frequency; null if no reports are requested. */
   readonly frequency: Frequency | null;
-  /** The spans in which at least one package is active, in order and apart from each other. An open end is Infinity. */
+  /** The spans in which at least one package is active, in order, without overlaps. An open end is Infinity. */
   readonly spans: readonly Period[];
 }
 
-/** The most spans. Further ones are joined into the last: a seller names packages as it likes. */
+/** The most spans. Further ones are joined into the last, because a seller can name any number of packages. */
 const MOST_SPANS = 100;
 
-/** Joins the spans of packages: in order, as one where they touch. */
+/** Joins the spans of packages: the result is in order, and spans that touch or overlap become one. */
 export function joined(spans: readonly Period[]): readonly Period[] {
   const apart = union(
     [],
@@ -36,10 +36,10 @@ export function sameTerms(a: Terms, b: Terms): boolean {
   );
 }
 
-/** The most terms. A buy has few; of more, the oldest are forgotten. */
+/** The most terms. A buy has few; if there are more, the oldest are forgotten. */
 export const MOST_TERMS = 100;
 
-/** Adds terms. They replace those that begin no earlier. */
+/** Adds terms. They replace known terms that begin at the same time or later. */
 export function withTerms(known: readonly Terms[], next: Terms): readonly Terms[] {
   const before = known.filter(({ from }) => from < next.from);
   const last = before.at(-1);
@@ -56,7 +56,7 @@ export function owedRuns(terms: readonly Terms[], frequency: Frequency, clock: C
   let owed: Runs = [];
   for (const [at, is] of terms.entries()) {
     if (is.frequency !== frequency) continue;
-    // The first terms hold from the start: nothing was agreed before them.
+    // The first terms are in force from the beginning, because there were none before them.
     const inForce = { after: at === 0 ? -Infinity : is.from, until: terms[at + 1]?.from ?? Infinity };
     for (const span of is.spans) {
       const run = owedOf(
@@ -72,9 +72,9 @@ export function owedRuns(terms: readonly Terms[], frequency: Frequency, clock: C
 
 interface Owing {
   readonly span: Period;
-  /** The end of the last span: a window that runs past it ends there. */
+  /** The end of the last span: a window that contains it ends there. */
   readonly lastEnd: number;
-  /** The terms are in force behind `after`, up to and including `until`. */
+  /** The terms are in force after `after`, up to and including `until`. */
   readonly inForce: { readonly after: number; readonly until: number };
   readonly until: number;
 }
@@ -87,7 +87,7 @@ function owedOf(
 ): Run | undefined {
   const numberAt = (instant: number): number => windowAt(frequency, clock, instant);
   const endOf = (number: number): number => Math.min(windowPeriod(frequency, clock, number).end, lastEnd);
-  /** Returns the number behind the last window whose period has ended by then. */
+  /** Returns the number after the last window whose period has ended by then. */
   const endedBy = (instant: number): number => (instant === Infinity ? Infinity : numberAt(instant));
   if (span.start >= Math.min(span.end, until) || lastEnd <= inForce.after) return undefined;
   let first = numberAt(Math.max(span.start, inForce.after));

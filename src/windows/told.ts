@@ -1,19 +1,20 @@
-// The receiver's URLs that the seller of a media buy was told to send to, as its stream keeps them (told.md §1). Pure.
-// Called by the rules of reports, which note each use of a URL, and by registrations.
+// The receiver's URLs to which the seller of a media buy was asked to send, as its stream keeps them (told.md §1).
+// Pure.
+// Called by the rules of reports, which save each use of a URL, and by registrations.
 import type { RouteScheme } from '../registrations/seller.ts';
 
-/** A URL of the receiver: one of its bases, and the route below it. */
+/** A URL of the receiver: one of its base URLs, and the route below it. */
 export interface OurUrl {
-  /** The base, without a `/` at its end. */
+  /** The base URL, without a `/` at its end. */
   readonly base: string;
   /**
-   * The random part of the token in the last segment, which names the route's row. A URL without a token has the path
-   * below the base.
+   * The random part of the token in the last segment, which is the id of the route's row. For a URL without a token,
+   * it is the path below the base.
    */
   readonly route: string;
 }
 
-/** A URL that a call names. */
+/** A URL of the receiver that a call to the seller names. */
 export interface ToldUrl extends OurUrl {
   /** The scheme by which the seller was asked to authenticate there. */
   readonly scheme: RouteScheme;
@@ -25,37 +26,42 @@ export type ToldChannel = 'reports' | 'push';
 export const TOLD_CHANNELS: readonly ToldChannel[] = ['reports', 'push'];
 
 /**
- * The URLs to which a call asks its seller to send. Null: to somebody else's URL, or to none any more. Absent: the call
- * does not say.
+ * The URLs to which a call asks its seller to send, by channel. Null: the call names a URL of somebody else, or ends
+ * the sending. Absent: the call does not mention the channel.
  */
 export type CallTold = { readonly [C in ToldChannel]?: ToldUrl | null };
 
-/** A URL that a media buy's seller was told. Times are Unix ms on the store's clock. */
+/** A URL to which the seller of a media buy was asked to send. Times are Unix ms on the store's clock. */
 export interface Told extends ToldUrl {
   readonly channel: ToldChannel;
   /** The time at which the call that names it was registered. */
   readonly at: number;
-  /** The time at which that call had ended, and was done. */
+  /** The time at which that call was successfully completed; absent before. */
   readonly ackedAt?: number;
-  /** The time at which a call was acknowledged that named another URL, or none. */
+  /** The time at which a later call was completed that named another URL, or none. */
   readonly formerAt?: number;
-  /** The time at which an event of the media buy came by it: the first of a minute, and the first after `ackedAt`. */
+  /**
+   * The time at which an event of the media buy arrived at the URL. It is saved at most once a minute, and for the
+   * first event after `ackedAt`.
+   */
   readonly heardAt?: number;
 }
 
-/** The most URLs of one stream. Each move adds one, and takes the former one away when it is quiet. */
+/**
+ * The most URLs of one stream. Each move to another URL adds one. The former URL is removed when no more events come.
+ */
 const MOST_TOLD = 32;
 const MINUTE_MS = 60_000;
 
 export const isSameUrl = (a: OurUrl, b: OurUrl): boolean => a.route === b.route && a.base === b.base;
 
-/** The time at which a call was registered, and the time at which it was done. */
+/** The time at which a call was registered, and the time at which it was successfully completed. */
 export interface ToldTimes {
   readonly at: number;
   readonly ackedAt?: number;
 }
 
-/** Returns the URLs after a call, or its end. Former URLs stay. */
+/** Returns the URLs after a call was registered or completed. Former URLs are kept. */
 export function withTold(known: readonly Told[], call: CallTold, times: ToldTimes): readonly Told[] {
   return TOLD_CHANNELS.reduce((all, channel) => {
     const url = call[channel];
@@ -74,12 +80,12 @@ function withChannel(
   const others = known.flatMap((one) => {
     if (isIt(one)) return [];
     const isReplaced = one.channel === channel && one.formerAt === undefined && ackedAt !== undefined;
-    // The call that is registered later counts, whichever of the two is acknowledged first.
+    // The call that was registered later decides, even if it is acknowledged first.
     return [isReplaced && one.at <= at ? { ...one, formerAt: ackedAt } : one];
   });
   if (url === null) return others;
   const was = known.find(isIt);
-  // A URL that is told again, after another one had its place, begins anew.
+  // A URL that is named again, after another URL had replaced it, starts with new times.
   const is = was && was.formerAt === undefined ? was : { ...url, channel, at, ...heardOf(was) };
   const acked = is.ackedAt ?? ackedAt;
   return [...others, acked === undefined ? is : { ...is, ackedAt: acked }].slice(-MOST_TOLD);
@@ -89,9 +95,9 @@ const heardOf = (was: Told | undefined): Pick<Told, 'heardAt'> =>
   was?.heardAt === undefined ? {} : { heardAt: was.heardAt };
 
 /**
- * Notes that an event of the media buy came by a URL.
+ * Records that an event of the media buy arrived at a URL.
  *
- * @returns the same list if that is known: in the same minute, and since it was acknowledged.
+ * @returns the same list if such an event was recorded in the same minute, and since the URL was acknowledged.
  */
 export function withHeard(told: readonly Told[], url: OurUrl, now: number): readonly Told[] {
   const isNews = (one: Told): boolean => isSameUrl(one, url) && !isHeard(one, now);

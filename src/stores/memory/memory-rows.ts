@@ -1,4 +1,4 @@
-// The rows of the rules in maps: reads, writes, searches and purges (admission.md §8.1, §9.1).
+// The rows of the rules, kept in maps: reads, writes, searches and purges (admission.md §8.1, §9.1).
 // Called by `src/stores/memory.ts`; the rules run over it in one synchronous step.
 import type { InboxCount, InboxQuery, RegistrationRow } from '../store.ts';
 import {
@@ -27,14 +27,14 @@ import {
   senderState,
 } from './memory-state.ts';
 
-/** The interval at which all tables are gone through, for rows that nobody will ask for again. Ms: 1 min. */
+/** The interval at which all tables are purged, because nobody may ask for some of their rows again. Ms: 1 min. */
 const SWEEP_MS = 60_000;
 
 export type MemoryRows = QueueRows & RegistrationSearch;
 
 /**
- * Makes `Rows` over maps, for tests and development; a search goes through them. JavaScript runs one step at a time, so
- * each step is atomic.
+ * Makes `Rows` over maps, for tests and development. Searches go through whole maps. JavaScript runs one step at a
+ * time, so each step is atomic.
  */
 export function memoryRows(state: MemoryState): MemoryRows {
   const of = (sender: string): SenderState => senderState(state, sender);
@@ -87,7 +87,7 @@ function usage(state: MemoryState, sender: SenderState, keyid: string | undefine
 }
 
 function sweep(state: MemoryState, now: number): void {
-  // The clock may have been set back.
+  // The clock may have been set back, so the difference may be negative.
   if (Math.abs(now - state.sweptAt) < SWEEP_MS) return;
   state.sweptAt = now;
   for (const sender of state.senders.values()) {
@@ -120,7 +120,7 @@ const heldRecord = (row: RecordRow, body: Uint8Array | undefined, serial: number
 });
 
 function recordRows(state: MemoryState): Pick<Rows, 'record' | 'body' | 'insertRecord' | 'updateRecord'> {
-  /** Puts a record in place of `before`, which may have expired. */
+  /** Replaces the record `before`, which may have expired. */
   const hold = (before: HeldRecord | undefined, held: HeldRecord): void => {
     if (before) leave(state, before);
     put(senderState(state, held.row.sender).records, held.row.key, held);
@@ -131,7 +131,7 @@ function recordRows(state: MemoryState): Pick<Rows, 'record' | 'body' | 'insertR
   return {
     record: (sender, key, now) => find(senderState(state, sender).records, key, now)?.row,
     // Bodies are copied. The caller's bytes may be a view into a pooled buffer, and callers may change the bytes that
-    // they are given.
+    // they receive.
     body: (sender, key) => new Uint8Array(held(sender, key)?.body ?? []),
     insertRecord: (row, body) => {
       const kept = body && row.bodyBytes > 0 ? new Uint8Array(body) : undefined;
@@ -161,7 +161,7 @@ function queueRows(state: MemoryState): Searches {
         const earliest = firstOf(queue);
         const first = earliest && earliest.dueAt <= now ? earliest : firstAfter(queue, now + FAR_WAIT_MS);
         if (!first) continue;
-        // Its next turn comes after those of all others.
+        // The sender is moved to the end, so that all others have their turn first.
         due.delete(sender);
         due.set(sender, queue);
         return first.row;

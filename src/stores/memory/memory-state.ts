@@ -1,14 +1,14 @@
-// The state of a memory store: tables that expire, and queues of due records (admission.md §9.1).
+// The state of a memory store: tables whose rows expire, and queues of due records (admission.md §9.1).
 // Called by memory-rows.ts; several stores may share one state.
 import type { RegistrationKind, RegistrationRow } from '../store.ts';
 import type { NonceRow, NotificationRow, RecordRow, TaskRow } from '../rules/rule-rows.ts';
 
-/** A row that may expire. Unix ms; null: never. */
+/** A row that may expire, at a time in Unix ms; null: never. */
 interface Expiring {
   readonly expiresAt: number | null;
 }
 
-/** Rows by key. Only `put` and `forgetExpired` change it. */
+/** Rows by key. Only `put` and `forgetExpired` may change it. */
 export interface Table<R extends Expiring> {
   readonly rows: Map<string, R>;
   /** A time before which no row expires. Unix ms. */
@@ -36,8 +36,8 @@ export function find<R extends Expiring>(table: Table<R>, key: string, now: numb
 }
 
 /**
- * Deletes expired rows: goes through the whole table, if any row of it may have expired. @param gone receives each
- * deleted row.
+ * Deletes expired rows. It goes through the whole table, unless no row can have expired yet. @param gone receives
+ * each deleted row.
  */
 export function forgetExpired<R extends Expiring>(
   table: Table<R>,
@@ -62,16 +62,16 @@ export interface HeldRecord {
   /** The time at which it is due, Unix ms; Infinity: never. */
   readonly dueAt: number;
   readonly body: Uint8Array | undefined;
-  /** A growing number, by which the older of two records is known. */
+  /** A number that grows with each insertion: the older of two records has the smaller one. */
   readonly serial: number;
 }
 
-/** The rows of one sender. They are maps in maps, so no character in a key can reach another sender's. */
+/** The rows of one sender. Each sender has maps of its own, so no key can reach another sender's rows. */
 export interface SenderState {
   readonly records: Table<HeldRecord>;
-  /** The bytes of the bodies of all records. */
+  /** The total bytes of the bodies of all its records. */
   pendingBytes: number;
-  /** The records with `parkedUntil` over 0, by task. */
+  /** The records that wait for a task (`parkedUntil` over 0), by task id. */
   readonly parked: Map<string, Set<HeldRecord>>;
   readonly tasks: Table<TaskRow>;
   readonly notifications: Table<NotificationRow>;
@@ -83,9 +83,11 @@ export interface SenderState {
 /** The memory of a store. */
 export interface MemoryState {
   readonly senders: Map<string, SenderState>;
-  /** The records that are due or will be, by sender; no queue is empty. Senders stand in the order of their turns. */
+  /**
+   * The records that are due, or will be, by sender. No queue is empty. The senders are in the order of their turns.
+   */
   readonly due: Map<string, DueQueue>;
-  /** The suspects that are due or will be, of all senders; they are not in `due`. */
+  /** The suspects of all senders that are due, or will be; they are not in `due`. */
   readonly suspects: DueQueue;
   /** The time until which each process is alive, Unix ms. */
   readonly processes: Map<string, number>;
@@ -93,9 +95,12 @@ export interface MemoryState {
   serial: number;
   /** The number of nonces of all senders. */
   allNonces: number;
-  /** The time at which all tables were gone through last. Unix ms. */
+  /** The time at which all tables were last purged. Unix ms. */
   sweptAt: number;
-  /** The store's identity. It is made when it is asked for: workerd gives no random values while a module is loaded. */
+  /**
+   * The store's identity. It is made when it is first needed: workerd gives no random values while a module is
+   * loaded.
+   */
   id: string | undefined;
 }
 
@@ -137,7 +142,7 @@ export function senderState({ senders }: MemoryState, sender: string): SenderSta
   return created;
 }
 
-/** Returns the nonces of a key id, made if there are none. */
+/** Returns the table of nonces of a key id, and creates it if there is none. */
 export function noncesOf({ nonces }: SenderState, keyid: string): Table<NonceRow> {
   const known = nonces.get(keyid) ?? newTable();
   nonces.set(keyid, known);
@@ -145,15 +150,17 @@ export function noncesOf({ nonces }: SenderState, keyid: string): Table<NonceRow
 }
 
 /**
- * Records by the time at which they are due, then the oldest first. It is kept sorted, because a worker asks for its
- * first record again and again. A search of all would make ten thousand queued events a hundred million steps.
+ * Records sorted by due time, then by age. The array is kept sorted, because workers ask for its first record again
+ * and again. If each call searched all records, ten thousand queued events would take a hundred million steps.
  */
 export interface DueQueue {
-  /** The records, sorted from `first` on. Places before it are empty, and are never more than the others. */
+  /**
+   * The records, sorted, from index `first` on. The entries before `first` are empty, and never more than the others.
+   */
   rows: (HeldRecord | undefined)[];
   /**
-   * The place of the first record. It grows if that leaves, because `shift()` of an array of a hundred thousand moves
-   * them all.
+   * The index of the first record. It grows when that record leaves, because `shift()` would move all entries of a
+   * large array.
    */
   first: number;
 }
@@ -171,18 +178,18 @@ export function firstAfter(queue: DueQueue, at: number): HeldRecord | undefined 
   return queue.rows[placeIn(queue, { dueAt: at, serial: Infinity })];
 }
 
-/** Returns all records in the queue's order. */
+/** Returns all records in their order. */
 export function allOf({ rows, first }: DueQueue): readonly HeldRecord[] {
   return rows.slice(first).flatMap((held) => held ?? []);
 }
 
 type Place = Pick<HeldRecord, 'dueAt' | 'serial'>;
 
-/** True if the first of two comes before the other. */
+/** True if `a` comes before `b`. */
 const isBefore = (a: Place, b: Place): boolean =>
   a.dueAt < b.dueAt || (a.dueAt === b.dueAt && a.serial < b.serial);
 
-/** Returns the place of a record, whether it is there or not. */
+/** Returns the index at which a record is, or would be inserted. */
 function placeIn({ rows, first }: DueQueue, held: Place): number {
   let from = first;
   let to = rows.length;
@@ -219,7 +226,7 @@ function remove(queue: DueQueue, held: HeldRecord): void {
   queue.first = 0;
 }
 
-/** Puts a record where it belongs beside its table; `leave` takes it out again. */
+/** Adds a record to its queue, to the waiting records of its task and to the byte count; `leave` removes it. */
 export function enter(state: MemoryState, held: HeldRecord): void {
   const { sender, suspect, task, parkedUntil, bodyBytes } = held.row;
   const of = senderState(state, sender);

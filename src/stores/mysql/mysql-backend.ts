@@ -1,4 +1,4 @@
-// The backend on MariaDB and MySQL: one call of a procedure for each operation, and the selects beside (admission.md §9.6).
+// The backend on MariaDB and MySQL: a procedure call for each operation, and further SELECTs (admission.md §9.6).
 // Called by `src/stores/mysql.ts`; sql-backend.ts has the parts that Postgres shares.
 import { ConfigError, Fault } from '../../shared/errors.ts';
 import type { InboxQuery } from '../store.ts';
@@ -66,7 +66,8 @@ function sessionsOf(
   return {
     checkOut: () => withMappedErrors(checkOut(pool, timeoutMs)),
     begin: async (connection, idleMs) => {
-      // Without a limit a process that is frozen inside would hold the rows that it has written for hours.
+      // Without a limit, a process that is frozen during the transaction would keep the rows that it wrote locked for
+      // hours.
       await run(connection, begin(idleMs));
       return '';
     },
@@ -76,7 +77,8 @@ function sessionsOf(
       try {
         await within(connection.query('COMMIT'), timeoutMs, 'MySQL: COMMIT');
       } catch (error) {
-        // A constraint of the user's tables that an engine checks here fails, and its error is the user's.
+        // A constraint of the user's tables, if an engine checks it here, fails. That error is passed to the user
+        // unchanged.
         throw isOfContent(error) ? error : asFault(error);
       }
     },
@@ -107,8 +109,8 @@ interface MysqlOptions extends SqlOptions {
 const CLOCK = "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) DIV 1000";
 
 /**
- * Makes the backend on MariaDB and MySQL. Each operation is one call, so a process that stops in the middle of one
- * keeps no lock.
+ * Makes the backend on MariaDB and MySQL. Each operation is one call, so a process that stops during an operation
+ * leaves no lock behind.
  */
 export function mysqlBackend(options: MysqlOptions): SqlBackend<MysqlConnection> {
   const { pool, timeoutMs } = options;
@@ -123,7 +125,7 @@ export function mysqlBackend(options: MysqlOptions): SqlBackend<MysqlConnection>
       ({ readOnly }) => readOnly,
     );
   let endWatch: (() => void) | undefined;
-  // Tables are named with their database, because a function may leave a connection with another one.
+  // Statements name tables with their database, because a user's function may have selected another database.
   const database = { text: '', name: '', lockS: Math.max(1, Math.floor((timeoutMs * LOCK_SHARE) / 1000)) };
   let seen: Settings | undefined;
   const look = async (): Promise<void> => {
@@ -179,11 +181,11 @@ export function mysqlBackend(options: MysqlOptions): SqlBackend<MysqlConnection>
   );
 }
 
-/** The bytes of `webhook_scope.sender`: an index of InnoDB takes 3,072 of all its columns. */
+/** The most bytes of `webhook_scope.sender`: all columns of an InnoDB index may have 3,072 together. */
 const MOST_SENDER_BYTES = 1500;
 
 /**
- * Checks a sender's length. JSON_TABLE cuts a longer text without an error, and two senders would be one.
+ * Checks a sender's length. JSON_TABLE shortens a longer text without an error, so two senders could become one.
  *
  * @throws Fault `store_unavailable` for a sender whose UTF-8 is longer than its column.
  */
@@ -202,7 +204,7 @@ function callsOn(
   database: { readonly name: string; readonly lockS: number },
 ): Calls {
   const table = (name: string): string => `${database.name}.webhook_${name}`;
-  /** Calls a procedure. @returns its first row, and the rows behind it. */
+  /** Calls a procedure. @returns its first row, and the rows of its further results. */
   const call = async (
     name: string,
     ...values: readonly unknown[]
@@ -224,7 +226,7 @@ function callsOn(
         (await ask(`SELECT s.id FROM ${from} ORDER BY e.place`, [wanted])).flat().map(({ id }) => id);
       let ids = await find();
       if (ids.includes(null)) {
-        // Only the missing ones: those that are there already would take a number, too.
+        // Inserts only missing ones: an attempt to insert one that exists would also use up an id.
         const insert = `INSERT INTO ${table('scope')} (sender, keyid) SELECT e.sender, e.keyid FROM ${from}
           WHERE s.id IS NULL ORDER BY e.sender, e.keyid ON DUPLICATE KEY UPDATE sender = VALUES(sender)`;
         await ask(insert, [wanted]);
@@ -321,7 +323,7 @@ function callsOn(
       const waits = `${table('row')} r FORCE INDEX (webhook_row_waits)`;
       const isDue = '(r.waits_for >= ? AND r.waits_for <= ? OR r.waits_for >= ? AND r.waits_for <= ?)';
       const dueValues = [least, latest, far, last];
-      // The first senders in their order, then names of their rows, so that no contents of rows are sorted.
+      // First selects the senders in their order, then the names of their rows, so that no row contents are sorted.
       const [rows = []] = await ask(
         `SELECT t.sender, '' AS keyid, r.kind, r.id, r.version, r.data, t.place FROM (
           SELECT d.*, ROW_NUMBER() OVER (ORDER BY d.turn, d.sender <= ?, d.sender) AS place FROM (
@@ -344,7 +346,7 @@ function callsOn(
     listed: (request) => listRows(ask, table, request),
     clear: async (scope, most) => Number((await call('clear', scope, most, offset()))[0]['deleted']),
     identity: async () => {
-      // One of several processes that ask at once is told that the store is new.
+      // If several processes ask at once, only one gets the answer that the store is new.
       const [[told] = []] = await ask(`UPDATE ${table('identity')} SET told = TRUE WHERE NOT told`, []);
       const [[row] = []] = await ask(`SELECT id FROM ${table('identity')}`, []);
       return row && { id: textOf(row['id']), isNew: told?.['affectedRows'] === 1 };

@@ -1,4 +1,4 @@
-// Connections of a `mysql2` pool: taking and giving back, results, errors by their number (admission.md §9.3, §9.6).
+// Connections of a `mysql2` pool: taking and returning them, results, and errors by number (admission.md §9.3, §9.6).
 // Called by the backend, the settings and `migrate` of MySQL.
 import type { EventEmitter } from 'node:events';
 import { ConfigError, Fault } from '../../shared/errors.ts';
@@ -28,16 +28,18 @@ export interface MysqlPool {
 /** A row of a result. */
 export type Columns = Readonly<Record<string, unknown>>;
 
-/** The rows of each result of a statement. A statement that changes something gives a row about its changes. */
+/**
+ * The rows of each result of a statement. A statement that changes rows has a result with one row about its changes.
+ */
 export type ResultSets = readonly (readonly Columns[])[];
 
-/** The options of a statement that override those that the user's pool has by `createPool`. */
+/** Options of each statement. They override those that the user gave to `createPool`. */
 const AS_IT_IS = { rowsAsArray: false, nestTables: false, namedPlaceholders: false, typeCast: true };
 
-/** The default of `mysql2`. */
+/** The `connectionLimit` of a `mysql2` pool that sets none. */
 const DEFAULT_MAX = 10;
 
-/** Returns the most connections of a pool. */
+/** Returns the largest number of connections in a pool. */
 export function poolMax(mysqlPool: MysqlPool): number {
   const { pool } = mysqlPool as {
     readonly pool?: { readonly config?: { readonly connectionLimit?: number } };
@@ -46,16 +48,16 @@ export function poolMax(mysqlPool: MysqlPool): number {
 }
 
 /**
- * Checks a pool.
+ * Checks that a value is a pool of `mysql2/promise`.
  *
- * @throws ConfigError, with the line to write, for a connection, a URL, a pool of callbacks, nothing.
+ * @throws ConfigError, with the line to write, e.g. for a connection, a URL, a callback pool, or undefined.
  */
 export function requirePool(who: string, write: string, value: unknown): void {
   const { getConnection, pool } = (value ?? {}) as {
     readonly getConnection?: unknown;
     readonly pool?: unknown;
   };
-  // A pool of callbacks has the method too, which gives no promise.
+  // A callback pool has this method as well, but it returns no promise.
   if (typeof getConnection === 'function' && typeof pool === 'object') return;
   throw new ConfigError(
     `${who}: pool is not a pool of mysql2/promise. Write: import { createPool } from 'mysql2/promise'; const pool = createPool(…); ${write}.`,
@@ -63,9 +65,9 @@ export function requirePool(who: string, write: string, value: unknown): void {
 }
 
 /**
- * Takes a connection of the pool. It has to be released by `giveBack`.
+ * Takes a connection from the pool. It has to be returned by `giveBack`.
  *
- * @throws Fault `store_unavailable` if none comes in time: the server cannot be reached, or the pool is used up.
+ * @throws Fault `store_unavailable` if none comes in time: the server is unreachable, or all connections are in use.
  */
 export function checkOut(pool: MysqlPool, timeoutMs: number): Promise<MysqlConnection> {
   const what = 'MySQL: waiting for a connection of the pool';
@@ -73,27 +75,27 @@ export function checkOut(pool: MysqlPool, timeoutMs: number): Promise<MysqlConne
 }
 
 /**
- * Releases a connection. It is closed after an error that is not the server's answer to a statement, because its state
- * is unknown. It is closed as well if its server cannot write.
+ * Returns a connection to the pool. After an error that is not the server's answer to a statement it is closed,
+ * because its state is unknown. It is also closed if its server cannot write.
  */
 export function giveBack(connection: MysqlConnection, error?: unknown): void {
   if (error === undefined || (isServerError(error) && !isReadOnly(error))) connection.release();
   else connection.destroy();
 }
 
-/** Errors of a read-only server: `read_only` and its kin, a read-only transaction, the server's own mode, InnoDB's. */
+/** Errors of a read-only server: `read_only` and similar settings, a read-only transaction, read-only InnoDB. */
 const READ_ONLY: readonly number[] = [1290, 1792, 1836, 1874];
 
-/** Errors of a node of Galera outside its cluster, and of a member that left its group. */
+/** Errors of a Galera node outside its cluster, and of a member that has left its group. */
 const LEFT: readonly number[] = [1047, 3100];
 
-/** Returns the error, or the cause of it, that says that the server cannot write. */
+/** Returns the error in the chain of causes that says that the server cannot write; undefined if there is none. */
 export const readOnlyIn = (error: unknown): unknown =>
   [...causesOf(error)].find((one) => [...READ_ONLY, ...LEFT].includes(errorNumber(one) ?? 0));
 
 const isReadOnly = (error: unknown): boolean => readOnlyIn(error) !== undefined;
 
-/** Notes in `madeAt` each connection that the pool makes. @returns a function that ends it. */
+/** Saves in `madeAt` the time of each connection that the pool makes. @returns a function that stops this. */
 export function watchMade(mysqlPool: MysqlPool, madeAt: MadeAt): () => void {
   const { pool } = mysqlPool as { readonly pool?: Partial<Pick<EventEmitter, 'on' | 'removeListener'>> };
   const made = (connection: object): void => void madeAt.set(connection, performance.now());
@@ -112,13 +114,13 @@ export function connectionsOf(
     max: poolMax(pool),
     checkOut: () => checkOut(pool, timeoutMs),
     giveBack,
-    // The pool wraps the connection for each caller.
+    // The pool gives each caller a wrapper; `madeAt` has the connection in it.
     isNewer: (wrapped, since) => madeWhen(wrapped as object) >= since,
     isReadOnly,
   };
 }
 
-/** Sends text as bytes, so that no connection's charset changes it. */
+/** Sends text as bytes, so that the connection's charset cannot change it. */
 function sent(value: unknown): unknown {
   if (typeof value === 'string') return Buffer.from(value);
   if (!isBytes(value)) return value;
@@ -129,7 +131,7 @@ export function askOn(connection: MysqlConnection, timeoutMs: number): Query<Res
   return async (sql, values) => {
     const statement = { ...AS_IT_IS, sql, values: values.map(sent) } as unknown as string;
     const [results] = await within(connection.execute(statement), timeoutMs, 'MySQL: a statement');
-    // A call gives the rows of each SELECT, and the changes. One SELECT gives its rows alone.
+    // A procedure call returns the rows of each SELECT, and its changes. One SELECT returns only its rows.
     const lists = Array.isArray(results) && Array.isArray(results[0]) ? (results as unknown[]) : [results];
     return lists.map((list) => (Array.isArray(list) ? list : [list]) as readonly Columns[]);
   };
@@ -138,17 +140,16 @@ export function askOn(connection: MysqlConnection, timeoutMs: number): Query<Res
 /** Reads a binary column as text. */
 export const textOf = (column: unknown): string => Buffer.from(column as Uint8Array).toString('utf8');
 
-/**
- * Returns the number of an error that the server reported; undefined for any other error, of the connection or the
- * driver.
- */
+/** Returns the number of an error that the server reported; undefined for errors of the connection or the driver. */
 export function errorNumber(error: unknown): number | undefined {
   if (!isError(error)) return undefined;
   const { errno, sqlState } = error as { readonly errno?: unknown; readonly sqlState?: unknown };
   return typeof errno === 'number' && typeof sqlState === 'string' ? errno : undefined;
 }
 
-/** Errors with which the server closes the connection: shutdown, a killed connection, a packet that was too large. */
+/**
+ * Errors after which the server closes the connection: a shutdown, a killed connection, a packet that is too large.
+ */
 const CLOSING: readonly number[] = [1053, 1152, 1153, 1158, 1159, 1160, 1161, 1184, 1927, 2013, 4031];
 
 export function isServerError(error: unknown): boolean {
@@ -157,26 +158,26 @@ export function isServerError(error: unknown): boolean {
 }
 
 /**
- * Errors of rollbacks: a deadlock, a row that moved, and a deadlock over the next AUTO_INCREMENT value, which has its
- * own number.
+ * Errors of a rollback: a deadlock, a row that changed, and a deadlock over the next AUTO_INCREMENT value, which has
+ * its own number.
  */
 const ROLLED_BACK: readonly number[] = [1213, 1020, 1467];
 
 /**
- * True for a transaction that was rolled back because of others at the same time. False after a vain wait for a lock:
- * that was all the time there is.
+ * True for a transaction that was rolled back because of other transactions. False if a lock was not released in
+ * time: that wait has used up the time for retries.
  */
 export function isRetryable(error: unknown): boolean {
   return ROLLED_BACK.includes(errorNumber(error) ?? 0);
 }
 
-/** Classes of SQLSTATE about the input: data, constraints. */
+/** Classes of SQLSTATE for errors of the input: data, constraints. */
 const ABOUT_INPUT: readonly string[] = ['21', '22', '23'];
 
-/** A packet, a value or a JSON text that the server does not take; none of these has a class. */
+/** Errors for a packet, a value or a JSON text that the server does not accept. They belong to no such class. */
 const INPUTS: readonly number[] = [1153, 1366, 4035, 4036, 4037, 4038];
 
-/** True if one call of a batch may be the cause: the others must not fail with it. */
+/** True if one call of a batch may have caused the error, so that the other calls are repeated without it. */
 export function mayBeOneCalls(error: unknown): boolean {
   const number = errorNumber(error);
   if (number === undefined) return false;
@@ -189,7 +190,7 @@ const PRIMARY =
 const GRANT = ' Grant the user the rights that docs/operations.md#mysql lists.';
 const MIGRATE = ' Run migrate(pool).';
 
-/** The fixes for errors that the operator has to mend. */
+/** The fixes for errors that an operator has to correct, by error number. */
 const FIX: Readonly<Record<number, string>> = {
   ...Object.fromEntries(READ_ONLY.map((number) => [number, PRIMARY])),
   1044: GRANT,
@@ -202,13 +203,13 @@ const FIX: Readonly<Record<number, string>> = {
   1153: ' Set max_allowed_packet higher.',
 };
 
-/** True for a constraint that fails: the server refuses the written content. */
+/** True for a constraint that failed: the server refuses the written content. */
 export function isOfContent(error: unknown): boolean {
   const { sqlState } = (error ?? {}) as { readonly sqlState?: unknown };
   return isServerError(error) && String(sqlState).startsWith('23');
 }
 
-/** The fixes for wrong settings of the pool, by error number. Trying again does not mend them. */
+/** The fixes for wrong settings of the pool, by error number. A retry would not help. */
 const WRONGLY_GIVEN: Readonly<Record<number, string>> = {
   1049: "Give the pool the name of the database in which migrate(pool) made the store's tables.",
   1044: 'Give the pool a user that may use this database.',
@@ -216,7 +217,9 @@ const WRONGLY_GIVEN: Readonly<Record<number, string>> = {
   1698: 'Give the pool a user that may connect, and its password.',
 };
 
-/** Makes a ConfigError for a pool that leads to no database. @param who e.g. `mysqlStore`. */
+/**
+ * Makes a ConfigError if the pool's settings lead to no database; otherwise undefined. @param who e.g. `mysqlStore`.
+ */
 export function wronglyGiven(who: string, error: unknown): ConfigError | undefined {
   for (const one of causesOf(error)) {
     const number = errorNumber(one) ?? 0;
@@ -227,7 +230,10 @@ export function wronglyGiven(who: string, error: unknown): ConfigError | undefin
   return undefined;
 }
 
-/** Converts an error to the one that callers see: a fault, answered 503. Faults and configuration errors pass. */
+/**
+ * Converts an error to the one that callers see: a fault, answered 503. Faults and ConfigErrors are returned
+ * unchanged.
+ */
 export function asFault(error: unknown): Error {
   if (error instanceof Fault || error instanceof ConfigError) return error;
   const number = errorNumber(error) ?? 0;

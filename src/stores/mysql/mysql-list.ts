@@ -9,14 +9,15 @@ import { rowsIn } from './mysql-rows.ts';
 /** Runs one statement, and returns its results one after the other. */
 type Ask = (text: string, values: readonly unknown[]) => Promise<readonly (readonly Columns[])[]>;
 
-/** The most senders of which one statement reads rows. */
+/** The most senders whose rows one statement reads. */
 const MOST_SENDERS = 64;
 
 /**
- * Lists rows of registrations by sender and id. A join of all senders would read and sort all their rows for each page.
+ * Lists rows of registrations by sender and id. A join of all senders would read and sort all their rows for each
+ * page.
  *
- * So the next senders that have any are named first, and each gives its own first rows along the primary key. It begins
- * with one sender, and goes on with as many as are likely to fill the page.
+ * So a first statement names the next senders that have rows, and a second reads the first rows of each along the
+ * primary key. It begins with one sender, and continues with as many as will probably fill the page.
  */
 export async function listRows(
   ask: Ask,
@@ -43,7 +44,7 @@ export async function listRows(
     if (scopes.length === 0) return found;
     const behind = (one: Columns): string => (textOf(one['sender']) === first ? firstId : '');
     const parts = scopes.map((_one, place) => part(place));
-    // The rows of one sender come sorted by the primary key. Those of several are sorted here.
+    // The rows of one sender are read in the order of the primary key. Rows of several senders are sorted here.
     const text =
       parts.length === 1
         ? part(0)
@@ -66,5 +67,5 @@ export async function listRows(
   }
 }
 
-/** The key of a sender's own scope, as a column. */
+/** The key of a sender's own scope, as the column has it: empty. */
 const NO_KEY = new Uint8Array();

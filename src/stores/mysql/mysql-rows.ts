@@ -7,7 +7,7 @@ import type { Columns } from './mysql-client.ts';
 import { textOf } from './mysql-client.ts';
 import { isBytes } from '../../shared/realms.ts';
 
-/** Returns the parameters of `webhook_commit` behind the clock and the wait. */
+/** Returns the parameters of `webhook_commit` that follow the clock and the wait for locks. */
 export function commitValues(request: CommitRequest, ids: ScopeIds): readonly unknown[] {
   const lines = linesOf(request, ids);
   const bytes = bytesOf(lines);
@@ -46,14 +46,14 @@ export function commitValues(request: CommitRequest, ids: ScopeIds): readonly un
 }
 
 /**
- * A unit is a bit of one number. Two units that share a bit are refused together, which is no worse than to be
- * overtaken.
+ * A unit is one bit of a number. Two units with the same bit are refused together. Then both are planned again, as if
+ * others had changed their rows.
  */
 const BITS = 64;
 const bitOf = (unit: number): number => unit % BITS;
 const withBit = ([unit, ...rest]: Tally): readonly number[] => [bitOf(unit), ...rest];
 
-/** Returns the places of the units that a commit has refused. */
+/** Returns the positions of the units that a commit has refused. */
 export function refusedOf({ units }: CommitRequest, hexBits: unknown): readonly number[] {
   const bits = BigInt(`0x${String(hexBits)}`);
   return [...units.keys()].filter((unit) => (bits >> BigInt(bitOf(unit))) & 1n);
@@ -63,17 +63,17 @@ function nameOf({ of, unit, scopeId }: Line): readonly unknown[] {
   return [bitOf(unit), scopeId, LETTER[of.kind], of.id, of.version];
 }
 
-/** Returns a list as JSON; null for an empty one. */
+/** Returns a list as JSON; null if it is empty. */
 function listOf(list: readonly unknown[]): string | null {
   return list.length > 0 ? JSON.stringify(list) : null;
 }
 
-/** Returns the scopes to be counted, and 0, which counts the nonces of all. */
+/** Returns the scopes to count, and scope 0, which has the nonces of all senders. */
 export function countedOf(scopes: readonly Scope[], { idOf }: ScopeIds): string | null {
   return scopes.length > 0 ? JSON.stringify([...scopes.map(idOf), 0]) : null;
 }
 
-/** Returns rows by name, as procedures take them. */
+/** Returns the names of rows as procedures take them. */
 export function namesOf(rows: readonly RowId[], bodies: readonly RowId[], { idOf }: ScopeIds): string | null {
   return listOf(
     [...rows, ...bodies].map(({ scope, kind, id }, at) => [
@@ -85,7 +85,7 @@ export function namesOf(rows: readonly RowId[], bodies: readonly RowId[], { idOf
   );
 }
 
-/** Reads rows as `webhook_look` gives them. Behind the rows of a call comes one about its changes, which is left out. */
+/** Reads rows as `webhook_look` returns them. The last row of a call is about its changes, and is left out. */
 export function rowsOf(rows: readonly Columns[]): readonly Row[] {
   return rows
     .filter(({ data }) => data !== undefined)
@@ -109,7 +109,7 @@ function rowOf({ sender, keyid, kind, id, version, data, body }: Columns): Row {
   };
 }
 
-/** Reads the answer of `webhook_counts`. */
+/** Reads the result of `webhook_counts`. */
 export function countsOf(
   columns: readonly Columns[],
   ids: ScopeIds,

@@ -54,18 +54,18 @@ export async function migrate(
 ): Promise<{ from: number; to: number }> {
   requirePool('migrate', 'await migrate(pool)', pool);
   requireOptions('migrate', options, { timeoutMs: true });
-  // Loaded here, because most processes never ask for it.
+  // Loaded only here, because most processes never migrate.
   const { MIGRATIONS } = await import('./mysql-migrations.ts');
   return migrateBy(MIGRATIONS, pool, options);
 }
 
-/** The end of a statement, with its line. */
+/** The end of a statement: two semicolons at the end of a line. */
 const END = /;;\n/;
 
 /** Runs a statement, and returns its first row. */
 type RunSql = (sql: string) => Promise<Columns | undefined>;
 
-/** Migrates by the given steps (`missingSteps`). */
+/** Migrates with the given steps (`missingSteps`). */
 export async function migrateBy(
   steps: readonly string[],
   pool: MysqlPool,
@@ -80,14 +80,14 @@ export async function migrateBy(
   };
   try {
     await databaseOf('migrate', askOn(connection, timeoutMs));
-    // Procedures keep both settings.
+    // Procedures store both of these settings.
     await run("SET SESSION sql_mode = 'STRICT_ALL_TABLES'");
     await run('SET NAMES utf8mb4');
     return { from: await runMissing(steps, run, timeoutMs), to: newest(steps) };
   } catch (error) {
     throw refusal(error);
   } finally {
-    // Closes the session with its lock and its settings.
+    // Closes the session, which releases its lock and drops its settings.
     connection.destroy();
   }
 }

@@ -8,7 +8,7 @@ import { type ResultSets, textOf, errorNumber } from './mysql-client.ts';
 /** The tables, each with one of its columns. */
 const TABLES = { row: 'version', scope: 'id', tally: 'bytes', turn: 'id', identity: 'told' };
 
-/** Calls of procedures that do nothing. */
+/** Calls of procedures with arguments by which they change nothing. */
 const CALLS: readonly string[] = [
   'begin(NULL)',
   'clear(0, 0, 0)',
@@ -25,8 +25,8 @@ const DENIED: readonly (number | undefined)[] = [1044, 1142, 1143, 1370];
 type Attempt = readonly [right: string, object: string, sql: string];
 
 /**
- * Makes fewer statements than one for each table and right, because most users lack nothing. An INSERT reads its table
- * too.
+ * Returns few statements that together need all rights on all tables. Most users have them, so no statement for each
+ * table and right is needed. An INSERT also needs SELECT on its table.
  */
 function allTables(name: string): readonly string[] {
   const tables = Object.entries(TABLES).map(([each, column]) => [`${name}.webhook_${each}`, column] as const);
@@ -58,22 +58,22 @@ const eachCall = (name: string): readonly Attempt[] =>
   ]);
 
 /**
- * Tries the store's operations by statements that change nothing.
+ * Checks the user's rights by running statements that change nothing.
  *
  * @param name of the database, quoted.
- * @throws ConfigError with the statements that give the missing rights.
+ * @throws ConfigError with the statements that grant the missing rights.
  */
 export async function checkRights(ask: Query<ResultSets>, name: string): Promise<void> {
   const lacked = new Map<string, string[]>();
   for (const [right, object, sql] of [...(await eachTableOrNone(ask, name)), ...eachCall(name)]) {
-    // Without SELECT the statement does not show whether INSERT is lacking.
+    // Without SELECT this statement fails anyway, so it does not show if INSERT is lacking.
     if (right === 'INSERT' && lacked.has(object)) continue;
     try {
       await ask(sql, []);
     } catch (error) {
       const number = errorNumber(error);
       if (!DENIED.includes(number)) throw error;
-      // A call may be refused for a right to a table that is named already.
+      // A call may fail for a missing right on a table, which is listed already.
       if (right === 'EXECUTE' && number !== 1370 && lacked.size > 0) continue;
       lacked.set(object, [...(lacked.get(object) ?? []), right]);
     }
@@ -86,7 +86,7 @@ export async function checkRights(ask: Query<ResultSets>, name: string): Promise
   throw new ConfigError(`mysqlStore: the user lacks rights. Run: ${grants.join(' ')}`);
 }
 
-/** Returns attempts by each table, if those on all tables do not pass. */
+/** Returns a check for each table and right if the statements on all tables fail; otherwise none. */
 async function eachTableOrNone(ask: Query<ResultSets>, name: string): Promise<readonly Attempt[]> {
   try {
     for (const sql of allTables(name)) await ask(sql, []);
@@ -97,7 +97,7 @@ async function eachTableOrNone(ask: Query<ResultSets>, name: string): Promise<re
   }
 }
 
-/** The settings by one look at the server. */
+/** The settings as one query returns them. */
 export interface Settings extends Kept {
   /** The version, e.g. `10.11.6-MariaDB`. */
   readonly version: string;
@@ -105,11 +105,11 @@ export interface Settings extends Kept {
   readonly readOnly: boolean;
   readonly binlogFormat: string;
   readonly maxPacket: number;
-  /** The tables that are not InnoDB's. */
+  /** The tables with an engine other than InnoDB. */
   readonly others: readonly string[];
 }
 
-/** The settings under which a commit ran, as its answer tells them. */
+/** The settings under which a commit ran, as its result reports them. */
 interface Kept {
   readonly flush: number;
   readonly hasLog: boolean;
@@ -152,7 +152,7 @@ export function keptOf(row: Readonly<Record<string, unknown>>): Kept {
   return { flush: Number(flush), hasLog: Number(hasLog) === 1, syncLog: Number(syncLog) };
 }
 
-/** True for a server before the first that locks with SKIP LOCKED and reads JSON as rows. */
+/** True for a server older than the first version with SKIP LOCKED and JSON_TABLE. */
 function isTooOld(version: string): boolean {
   const [major = 0, minor = 0, patch = 0] = version.split(/[.-]/).map(Number);
   const number = major * 1e6 + minor * 1e3 + patch;
@@ -187,10 +187,12 @@ export function checkSettings(settings: Settings): void {
   if (wrong) throw new ConfigError(`mysqlStore: ${wrong[1](settings)}`);
 }
 
-/** The values that flush at each commit; 3 is MariaDB's, with one flush more. */
+/** The values at which each commit is flushed to disk; 3 exists only in MariaDB, and flushes once more. */
 const FLUSHES: readonly number[] = [1, 3];
 
-/** Returns the durability of a commit. The server does not say here that a replica has it, so it is never `failover`. */
+/**
+ * Returns the durability of a commit. The server does not report here if a replica has it, so it is never `failover`.
+ */
 export function levelOf({ flush, hasLog, syncLog }: Kept): Durability {
   return FLUSHES.includes(flush) && (!hasLog || syncLog === 1) ? 'disk' : 'process';
 }

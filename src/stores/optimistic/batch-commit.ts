@@ -1,5 +1,5 @@
-// Runs a batch: plans its jobs over known rows, commits, and plans again what others overtook (admission.md §8.3 to §8.13).
-// Called by optimistic-store.ts and lease-due.ts; the backend loads and commits.
+// Runs a batch: plans its jobs over known rows, commits, and plans again those whose rows others changed
+// (admission.md §8.3 to §8.13). Called by optimistic-store.ts and lease-due.ts; the backend loads and commits.
 import { Fault } from '../../shared/errors.ts';
 import type { CommitResult, LoadResult, Row, RowId, Within } from '../backend.ts';
 import type { ProcessRow, RecordRow } from '../rules/rule-rows.ts';
@@ -34,15 +34,15 @@ export interface Shared {
   readonly rows: Remembered;
   readonly counts: CountBook;
   readonly nextVersion: () => number;
-  /** Returns a number of at least 0 and below 1. */
+  /** Returns a number that is at least 0 and below 1. */
   readonly random: () => number;
 }
 
-/** Rows that this process wrote last. */
+/** The rows as this process wrote them last, by `nameOf`. */
 export interface Remembered {
   readonly get: (name: string) => Pick<Entry, 'version' | 'stored'> | undefined;
   readonly put: (entry: Entry) => void;
-  /** Forgets a row that others have changed: the next guess would be wrong too. */
+  /** Forgets a row that others have changed, because the next plan would guess wrong too. */
   readonly forget: (name: string) => void;
 }
 
@@ -51,20 +51,20 @@ export interface CountBook {
   readonly get: (name: string) => KnownCount | undefined;
   readonly nonces: () => number;
   readonly put: (result: LoadResult) => void;
-  /** Returns when a scope was swept last, by `sweepName`; undefined: not lately. Unix ms, the store's clock. */
+  /** Returns when a scope was last swept, by `sweepName`; undefined: not lately. Unix ms, by the store's clock. */
   readonly sweptAt: (name: string) => number | undefined;
   readonly noteSwept: (name: string, now: number) => void;
 }
 
-/** The most plans of one job that others overtook, or rounds of a batch that answered no job (admission.md §8.13). */
+/** The most tries of one job whose rows others changed, and the most rounds of a batch without an answer (§8.13). */
 const MOST_TRIES = 96;
 
-/** The first try that begins after a pause, because several processes write the same rows. */
+/** The first try that is preceded by a pause: by then several processes are writing the same rows. */
 const PAUSED_TRY = 3;
 const PAUSE_MS = 2;
 const LONGEST_PAUSE_MS = 40;
 
-/** The most expired rows that are deleted before a cap is said to be reached. */
+/** The most expired rows that are deleted before an accept is refused over a cap. */
 const SWEEP_MOST = 4096;
 
 /** Rows that were loaded already, and when they were asked for, by `performance.now()`. */
@@ -94,7 +94,7 @@ export async function runJobs(
       for (const job of again) if (!left.includes(job)) job.reject(tooMany());
     }
   } catch (error) {
-    // A row may be unreadable, or a backend may throw: every waiting caller must get an answer.
+    // A row may be unreadable, or a backend may throw. Every waiting caller must still get an answer.
     failAll(left, error);
   }
 }
@@ -125,7 +125,7 @@ function newBatch(shared: Shared): Batch {
   };
 }
 
-/** Plans the jobs, commits and loads once. @returns the jobs that come again. */
+/** Plans the jobs, commits and loads once. @returns the jobs that have to be planned again. */
 async function runRound(
   requests: readonly QueuedPlan[],
   batch: Batch,
@@ -140,7 +140,7 @@ async function runRound(
   batch.old.clear();
   const since = performance.now();
   const committing = units.length > 0 ? within.commit({ at: now, units, counts }) : undefined;
-  // Both run at once: commits need not wait for the rows that other plans have to load.
+  // Both run at the same time: the commit need not wait for the rows that other plans have to load.
   const [committed, loaded] = await Promise.allSettled([
     committing,
     lookUp(needs, { batch, within, shared, since }),
@@ -159,7 +159,7 @@ interface Planned {
   readonly waiting: readonly QueuedPlan[];
 }
 
-/** Plans one job after the other, each over the rows that those before it have left. */
+/** Plans one job after the other. Each sees the rows as the jobs before it have left them. */
 function planAll(requests: readonly QueuedPlan[], batch: Batch, now: number): Planned {
   const drafts = new Set<Draft>();
   const needs: Need[] = [];
@@ -185,18 +185,18 @@ function planAll(requests: readonly QueuedPlan[], batch: Batch, now: number): Pl
   return { drafts: [...drafts], needs, waiting };
 }
 
-/** Returns the guesses under an answer that commits nothing: it must rest on the store's word (admission.md §8.7). */
+/** Returns the guessed rows under an answer that commits nothing: they have to be read from the store (§8.7). */
 function guesses(request: QueuedPlan, { reads, writes }: Attempt): readonly Entry[] {
   if (writes.size > 0 || request.isBarrier(request.answer)) return [];
   return [...reads].filter(({ isVerified, writer }) => !isVerified && !writer);
 }
 
-/** True if an answer needs no commit, and rests on nothing that a plan of this round has written. */
+/** True if an answer needs no commit, and depends on nothing that a plan of this round has written. */
 function isAnswerable(request: QueuedPlan, { reads, writes }: Attempt): boolean {
   return writes.size === 0 && !request.isBarrier(request.answer) && ![...reads].some(({ writer }) => writer);
 }
 
-/** Joins a plan to the drafts that wrote what it has read: they commit together (admission.md §8.12). */
+/** Joins a plan with the drafts whose writes it has read, so that they commit together (admission.md §8.12). */
 function join(drafts: Set<Draft>, request: QueuedPlan, attempt: Attempt): void {
   const others = new Set<Draft>();
   for (const { writer } of attempt.reads) if (writer) others.add(writer);
@@ -217,7 +217,7 @@ function join(drafts: Set<Draft>, request: QueuedPlan, attempt: Attempt): void {
   drafts.add(draft);
 }
 
-/** Loads the rows that plans have asked for. Near a cap expired rows are deleted before. */
+/** Loads the rows that plans have asked for. Near a cap, expired rows are deleted first. */
 async function lookUp(
   needs: readonly Need[],
   { batch, within, shared }: Context,
@@ -227,7 +227,7 @@ async function lookUp(
     await within.sweep(scope, SWEEP_MOST);
     batch.swept.add(name);
     shared.counts.noteSwept(name, shared.clock.now());
-    // The sweep makes earlier counts wrong.
+    // The sweep deleted rows, so earlier counts are wrong.
     batch.fresh.clear();
   }
   if (processes.size > 0) await lookUpProcesses([...processes], batch, within);
@@ -242,7 +242,7 @@ async function lookUp(
   return result;
 }
 
-/** Loads rows of processes apart: they may be kept elsewhere than a sender's rows, and are not compared. */
+/** Loads rows of processes apart: they may be kept elsewhere than a sender's rows, and commits do not check them. */
 async function lookUpProcesses(ids: readonly string[], batch: Batch, within: Within): Promise<void> {
   const rows = ids.map((id): RowId => ({ scope: PROCESSES, kind: 'process', id: fitted(id) }));
   const found = await within.load({ rows, bodies: [], counts: [] });
@@ -253,7 +253,7 @@ async function lookUpProcesses(ids: readonly string[], batch: Batch, within: Wit
   }
 }
 
-/** Marks a row as absent, until a loaded row says otherwise. */
+/** Notes that the store has no such row, until a loaded row says otherwise. */
 function verifyAbsent(batch: Batch, id: Entry['id']): void {
   const name = nameOf(id);
   const entry = batch.entries.get(name);
@@ -271,7 +271,7 @@ const ABSENT = {
   waiters: undefined,
 } as const;
 
-/** Notes rows as the store has them. Rows that a plan of this round has written are left to `settle`. */
+/** Takes over rows as the store has them. Rows that a plan of this round has written are left to `settle`. */
 function note(batch: Batch, shared: Shared, result: LoadResult, since: number): void {
   shared.clock.seen(result.now, since);
   shared.counts.put(result);
@@ -295,7 +295,7 @@ function note(batch: Batch, shared: Shared, result: LoadResult, since: number): 
   for (const task of tasks) task.waiters = waitersIn(batch, task, result.rows);
 }
 
-/** Finds the records that wait for a task: with it come the two oldest. */
+/** Finds the records that wait for a task: a load of the task's row brings the two oldest with it. */
 function waitersIn(batch: Batch, task: Entry, rows: readonly Row[]): Waiters {
   const first: Entry[] = [];
   for (const row of rows) {
@@ -305,7 +305,7 @@ function waitersIn(batch: Batch, task: Entry, rows: readonly Row[]): Waiters {
     if (!entry || !record?.task || record.parkedUntil === 0) continue;
     if (fitted(record.task.id) === task.id.id) first.push(entry);
   }
-  // Some may have been asked for by name, out of their order.
+  // Some may have been loaded by name, so they are not in order.
   const insertedAt = ({ stored }: Entry): number => (stored as RecordRow).insertedAt;
   first.sort((one, other) => insertedAt(one) - insertedAt(other));
   return { first, areAll: first.length < 2 };
@@ -319,7 +319,7 @@ interface Context {
   readonly since: number;
 }
 
-/** Answers the jobs whose plans hold. @returns those whose rows others have changed. */
+/** Answers the jobs whose plans were committed. @returns those whose rows others have changed. */
 async function settle(
   drafts: readonly Draft[],
   committed: PromiseSettledResult<CommitResult | undefined>,
@@ -340,16 +340,16 @@ async function rolledBack(
   const requests = drafts.flatMap((draft) => draft.jobs as QueuedPlan[]);
   if (requests.length === 1 || !within.isAboutOne(reason)) failAll(requests, reason);
   else if (drafts.length > 1) {
-    // The data of one sender must not fail the others: each finds out by itself.
+    // Wrong data of one sender must not fail the others, so each draft is tried alone.
     await Promise.all(drafts.map((draft) => runJobs(draft.jobs as QueuedPlan[], within, shared)));
   } else for (const request of requests) await runJobs([request], within, shared);
 }
 
-/** Keeps the committed drafts. @returns the jobs whose rows others have changed, or all jobs if their clock was old. */
+/** Takes over committed drafts. @returns jobs whose rows others changed, or all jobs if the plans' time was wrong. */
 function taken(drafts: readonly Draft[], result: CommitResult, context: Context): readonly QueuedPlan[] {
   const { batch, shared, since } = context;
   const refused = new Set(result.isOld ? drafts.keys() : result.refused);
-  // Keep successes first: undoing a refused draft may touch the same rows.
+  // Committed drafts come first: undoing a refused draft may touch the same rows.
   for (const [place, draft] of drafts.entries()) {
     if (refused.has(place)) continue;
     keep(draft, shared);
@@ -394,6 +394,6 @@ function keep({ reads, writes, next }: Draft, shared: Shared): void {
     entry.isVerified = true;
     shared.rows.put(entry);
   }
-  // A task that is polled often has no row until an event makes it. So its absence is remembered too.
+  // A task that is polled often has no row until an event makes one. So its absence is remembered too.
   for (const entry of reads) if (entry.id.kind === 'task' && !entry.stored) shared.rows.put(entry);
 }

@@ -1,5 +1,6 @@
-// Collects the calls of a turn into batches, and sends these over a number of lanes (admission.md §8.12).
-// Called by optimistic-store.ts, which runs each batch by batch-commit.ts.
+// Collects the calls of one turn of the event loop into batches, and limits how many run at once (admission.md
+// §8.12).
+// Called by optimistic-store.ts, which runs each batch with batch-commit.ts.
 import { Fault } from '../../shared/errors.ts';
 import type { Scope } from '../backend.ts';
 import type { QueuedPlan } from './batch-commit.ts';
@@ -7,9 +8,9 @@ import type { QueuedPlan } from './batch-commit.ts';
 /** A job that waits for its batch. */
 export interface Queued extends QueuedPlan {
   readonly sender: string;
-  /** Bytes of the body that it brings, and of the rows beside it that it is known to write. */
+  /** The bytes of the event's body, and an estimate of the other rows that the job writes. */
   readonly bytes: number;
-  /** The scopes that it adds to. */
+  /** The scopes to which the job adds rows. */
   readonly scopes?: readonly Scope[];
   readonly since: number;
 }
@@ -17,7 +18,7 @@ export interface Queued extends QueuedPlan {
 export interface BatchOptions {
   /** Runs a batch. Never rejects. */
   readonly run: (requests: readonly Queued[]) => Promise<void>;
-  /** The most batches under way at once; those of one sender, if each sender has lanes of its own. */
+  /** The most batches that run at once; with `bySender`, the most for each sender. */
   readonly lanes: number;
   readonly bySender: boolean;
   /** Ms. */
@@ -25,23 +26,23 @@ export interface BatchOptions {
 }
 
 /**
- * Batches of calls. Jobs that come in one turn of the event loop, or while all lanes are busy, share a batch: one
- * round trip and one commit. A job that comes alone is sent alone.
+ * Batches of calls. Jobs that are added in one turn of the event loop, or while all lanes are busy, share a batch. A
+ * batch is one round trip and one commit. A job that comes alone is sent alone. A lane runs one batch at a time.
  */
 export interface Batches {
   readonly add: (request: Queued) => void;
-  /** Resolves when nothing is waiting or under way. */
+  /** Resolves when no job waits and no batch runs. */
   readonly idle: () => Promise<void>;
 }
 
 /**
- * The most jobs and bytes of one batch. They bound how long it holds its locks, and how long one job waits for the
- * others.
+ * The most jobs and bytes of one batch. They bound how long a batch holds its locks, and how long one job waits for
+ * the others in it.
  */
 const MOST_JOBS = 64;
 const MOST_BYTES = 4 * 1_048_576;
 
-/** The smallest share of a lane: fewer waiting jobs are not divided. */
+/** The fewest jobs of a batch when waiting jobs are divided among lanes: fewer are not divided. */
 const LEAST_SHARE = 16;
 
 /** The most jobs that wait. Without a bound a slow server would fill this process's memory. */
@@ -54,7 +55,7 @@ interface Scheduler {
 interface Queue {
   readonly jobs: Queued[];
   busy: number;
-  /** True if a batch under way is one job that is too large for others to share its batch. */
+  /** True if a running batch consists of one job that is too large to share a batch. */
   hasLarge: boolean;
 }
 
@@ -66,8 +67,8 @@ export function createBatches(options: BatchOptions): Batches {
   let running = 0;
   let waiting = 0;
   let isScheduled = false;
-  // Read when batches are made, because not every runtime has it. A fake clock that a caller installs later must not
-  // hold up accepts.
+  // Read when `createBatches` is called, because not every runtime has it. A fake clock that a caller installs later
+  // must not delay accepts.
   const { setImmediate: atEndOfTurn = (run: () => void) => setTimeout(run) } = globalThis as Scheduler;
 
   const serve = async (queue: Queue, batch: readonly Queued[]): Promise<void> => {
@@ -79,7 +80,7 @@ export function createBatches(options: BatchOptions): Batches {
     running -= 1;
     schedule();
   };
-  // Starts in the next turn of the event loop: by then callers that were just answered have made their next call.
+  // Starts in the next turn of the event loop. By then, callers that were just answered have made their next call.
   const schedule = (): void => {
     if (isScheduled) return;
     isScheduled = true;
@@ -124,15 +125,15 @@ export function createBatches(options: BatchOptions): Batches {
   };
 }
 
-/** Divides many waiting jobs among the free lanes: one batch is prepared while another is at work. */
+/** Divides the waiting jobs among the free lanes, so that one batch is prepared while another runs. */
 function shareOf(waiting: number, free: number): number {
   if (free === Infinity) return MOST_JOBS;
   return Math.min(MOST_JOBS, Math.max(LEAST_SHARE, Math.ceil(waiting / free)));
 }
 
 /**
- * Takes the next batch in the order of arrival, but no large job while one is under way. Jobs that waited too long
- * are rejected.
+ * Takes the next batch in the order of arrival, but no large job while another large one runs. Jobs that waited
+ * longer than `timeoutMs` are rejected.
  */
 function take(
   { jobs, hasLarge }: Queue,

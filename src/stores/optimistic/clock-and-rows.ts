@@ -1,32 +1,32 @@
-// The store's clock as this process knows it (admission.md §8.8), and whether a store is open (§2.13).
-// Called by optimistic-store.ts; batch-commit.ts reads and sets the clock, and SQLite has the same state of being open.
+// The store's time as this process knows it (admission.md §8.8), and the state of a store: open or closed (§2.13).
+// Called by optimistic-store.ts. batch-commit.ts reads and sets the time, and SQLite uses the same state.
 import { Fault } from '../../shared/errors.ts';
 import type { Backend } from '../backend.ts';
 import { type StepWatch, stepWatch } from '../step-watch.ts';
 
-/** The store's clock as this process knows it. `told` says if it was set back. */
+/** The store's time as this process knows it. `told` adds to an answer if the store's clock was set back. */
 export interface StoreClock extends Pick<StepWatch, 'told'> {
   /**
-   * Takes the time that the store has just told. A reply that was under way for long is behind what is known already,
-   * and is ignored. Unix ms, with the offset.
+   * Takes a time that the store reported. A reply that took long gives an older time than the one that is known, and
+   * is ignored. Unix ms, with the offset.
    *
-   * @param since the time of the question, by `performance.now()`.
-   * @param isRight true if the store refused a plan for its clock: the time is set in any case.
+   * @param since the time at which the store was asked, by `performance.now()`.
+   * @param isRight true if the store refused a plan because its time was wrong: then the time is always taken.
    */
   readonly seen: (now: number, since: number, isRight?: boolean) => void;
   /**
-   * Returns the store's time. It is ahead of the store's own by at most the drift of the two clocks between two
-   * answers. So leases that are planned with it come out shorter, not longer (admission.md §8.8). Unix ms, with the
+   * Returns the store's time. Between two replies it can be ahead of the store's own time only by the drift of the
+   * two clocks. So leases that are planned with it become shorter, not longer (admission.md §8.8). Unix ms, with the
    * offset.
    */
   readonly now: () => number;
 }
 
-/** The time for which the best answer counts; after it the two clocks may have drifted apart. Ms. */
+/** The time for which the best reply is used; after that the two clocks may have drifted apart. Ms. */
 const BEST_MS = 1000;
 
 /**
- * Makes the clock of a store.
+ * Makes the `StoreClock` of a store.
  *
  * @param clockOffsetMs `StoreOptions.clockOffsetMs`.
  */
@@ -48,9 +48,9 @@ export function storeClock(clockOffsetMs: () => number): StoreClock {
   };
 }
 
-/** The state of a store: open or not, and the work under way. */
+/** The state of a store: open or not, and the work that is running. */
 export interface State {
-  /** Opens, also after a `close`, for which it waits. A second call does nothing. */
+  /** Opens the store, also after a `close`, which it waits for. A second call does nothing. */
   readonly open: () => Promise<void>;
   /**
    * Checks that the store is open.
@@ -58,11 +58,11 @@ export interface State {
    * @throws Fault `store_unavailable` before `open` and after `close`.
    */
   readonly check: () => void;
-  /** Runs work for which `close` waits. */
+  /** Runs work that `close` waits for. */
   readonly during: <T>(work: () => Promise<T>) => Promise<T>;
   /**
-   * Closes the store to new work. Resolves when running work has ended and the backend is released, however often it
-   * is called.
+   * Closes the store to new work. Resolves when running work has ended and the backend is released. It may be called
+   * more than once.
    */
   readonly close: (idle: () => Promise<void>) => Promise<void>;
 }
@@ -83,7 +83,7 @@ export function stateOf(backend: Pick<Backend, 'name' | 'open' | 'close'>): Stat
   const begin = async (): Promise<void> => {
     try {
       await backend.open();
-      // A close that came meanwhile wins.
+      // If `close` was called meanwhile, the store stays closed.
       if (closing === undefined) state = 'open';
     } finally {
       opening = undefined;
@@ -103,7 +103,7 @@ export function stateOf(backend: Pick<Backend, 'name' | 'open' | 'close'>): Stat
     if (closing) {
       const before = closes;
       await closing.catch(() => undefined);
-      // A further close that came meanwhile has the last word.
+      // If `close` was called again meanwhile, the store stays closed.
       if (closes !== before) return check();
     }
     if (state !== 'open') await (opening ??= begin());

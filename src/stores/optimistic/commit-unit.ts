@@ -1,5 +1,5 @@
 // Turns a draft into the unit that a backend commits, with the values that it indexes (admission.md §8.3, §8.15).
-// Called by batch-commit.ts; SQLite and the backends use the index values of rows and of due registrations.
+// Called by batch-commit.ts. SQLite and the backends also use the index values of rows and of due registrations.
 import type { Expected, RowKind, Unit, Write } from '../backend.ts';
 import type { RegistrationKind, RegistrationRow } from '../store.ts';
 import { dueAt } from '../rules/task-wait.ts';
@@ -8,7 +8,7 @@ import type { Draft, Entry } from './plan-rows.ts';
 import type { AnyRow } from './row-data.ts';
 import { fitted, isRegistration, packed } from './row-data.ts';
 
-/** Makes the unit of a draft: the rows that it has only read, and those that it writes. */
+/** Makes the unit of a draft: the rows that it only read, and those that it writes. */
 export function unitOf(draft: Draft): Unit {
   const { reads, writes, next } = draft;
   const expects: Expected[] = [];
@@ -22,14 +22,14 @@ const isTask = (kind: string, _row: AnyRow): _row is TaskRow & { waiting: boolea
 const isOfRegistration = (kind: RowKind, _row: AnyRow): _row is RegistrationRow => isRegistration(kind);
 
 /**
- * Makes `Write.waitsFor` for a due row of a registration. It sorts by the instant, and is no id of a task
- * (`columnText`). So such rows need no index of their own, and stand in no index that is searched for records.
+ * Makes `Write.waitsFor` for a registration row that has a due time. The text sorts by the time, and never equals a
+ * task's id (`columnText`). So these rows need no index of their own, and searches for records never meet them.
  */
 export function turnText(kind: RegistrationKind, dueAt: number): string {
   return `\u0001${TURN_LETTER[kind]}${String(dueAt).padStart(TURN_DIGITS, '0')}`;
 }
 
-/** The letter of each kind: rows of a kind are a range of texts. */
+/** The letter of each kind, so that the rows of a kind are one range of texts. */
 const TURN_LETTER: Readonly<Record<RegistrationKind, string>> = {
   move: 'm',
   operation: 'o',
@@ -45,7 +45,10 @@ const TURN_DIGITS = 16;
 
 export type TextRange = readonly [from: string, to: string];
 
-/** Returns the ranges of `Write.waitsFor` that are due: rows whose time has come, and rows that are too far ahead. */
+/**
+ * Returns the two ranges of `Write.waitsFor` that are due: rows whose time has come, and rows whose time is too far
+ * ahead.
+ */
 export function turnRanges(
   kind: RegistrationKind,
   now: number,
@@ -59,14 +62,16 @@ export function turnRanges(
   ];
 }
 
-/** Reads the instant of a `turnText`. */
+/** Returns the time in a `turnText`. Unix ms. */
 export function turnIn(text: string): number {
   return Number(text.slice(-TURN_DIGITS));
 }
 
 type Indexed = Pick<Write, 'dueAt' | 'suspect' | 'list' | 'waitsFor' | 'link' | 'bytes' | 'expiresAt'>;
 
-/** Returns the values by which a row is searched and counted. `named` makes the row names of other ids. */
+/**
+ * Returns the values by which a row is searched and counted. `named` turns the id of another row into its row name.
+ */
 export function indexed(kind: RowKind, row: AnyRow, named: (id: string) => string = fitted): Indexed {
   const { expiresAt } = row;
   if (isRecord(kind, row)) return indexedRecord(row, row.task ? named(row.task.id) : null);

@@ -13,21 +13,24 @@ import { type Known, runJobs, type Shared } from './batch-commit.ts';
 import { idOf, nameOf } from './row-data.ts';
 
 /**
- * The most candidates of one call of `lease`, and the time for which others leave them alone (admission.md §8.15).
+ * The most candidates of one call of `lease`, and the time for which they are reserved for it (admission.md §8.15).
  * Ms: 1 s.
  */
 const LOOK_MOST = 256;
 const HOLD_MS = 1000;
 
-/** The sender whose event was looked at last. The next look begins behind it, so that each sender has its turn. */
+/**
+ * The sender whose event was examined last. The next call begins with the sender that follows, so that each has its
+ * turn.
+ */
 export interface SenderTurn {
   last: string;
 }
 
 /**
- * Leases events for `StoreInbox.lease`. It reserves due rows for a moment so that other workers skip them, plans
- * each, and leases those whose plans commit. It takes several rounds if many cannot run: each of these leaves the due
- * rows.
+ * Leases events for `StoreInbox.lease`. It reserves due rows for a moment so that other workers skip them. It plans
+ * each, and leases those whose plans commit. If many cannot run, it queries again: those that cannot run are no
+ * longer due.
  *
  * @throws ConfigError for a `leaseMs` that is not a length of time.
  */
@@ -42,7 +45,7 @@ export async function leaseDue(
   const taken: Taken = { events: [], died: [], stale: [], nextDueMs: undefined, suspectDue: false };
   for (let looked = 0; looked < LOOK_MOST && taken.events.length < asked.max;) {
     const max = Math.min(asked.max - taken.events.length, LOOK_MOST - looked);
-    // A clock that is set back between two looks makes due again what the first look leased.
+    // If the store's clock is set back between two queries, the events leased by the first are due again.
     const except = [...(asked.except ?? []), ...taken.events];
     const found = await look(backend, shared, { ...asked, max, except }, turn, taken);
     if (found === 0) break;
@@ -53,9 +56,9 @@ export async function leaseDue(
 }
 
 /**
- * Looks once for due rows and leases them.
+ * Queries due rows once and leases them.
  *
- * @returns the number of rows that it planned; 0: there are no more to look for now.
+ * @returns the number of rows that it planned; 0 if no more are due now.
  */
 async function look(
   backend: Backend,
@@ -82,17 +85,17 @@ async function look(
   return 0;
 }
 
-/** The results of all looks of one call. */
+/** The results of all queries of one call. */
 interface Taken {
   readonly events: LeasedEvent[];
   readonly died: RecordName[];
   readonly stale: RecordName[];
-  /** As the last look told it. */
+  /** As the last query returned it. */
   nextDueMs: number | undefined;
   suspectDue: boolean;
 }
 
-/** Lowers `nextDueMs` to the end of the leases just given: their events may be due again then. */
+/** Lowers `nextDueMs` to the length of the new leases: their events may be due again when these end. */
 function lookAgainFor(taken: Taken, leaseMs: number): void {
   if (taken.events.length > 0) taken.nextDueMs = Math.min(taken.nextDueMs ?? Infinity, leaseMs);
 }
@@ -116,10 +119,10 @@ function resultOf({ events, died, stale, nextDueMs, suspectDue }: Taken): LeaseD
   };
 }
 
-/** A worker's request, and when its call began, by `performance.now()`. */
+/** A worker's request, and the time at which its call began, by `performance.now()`. */
 type Asked = LeaseDueRequest & { readonly since: number };
 
-/** Returns undefined if a later look fails: events leased so far are kept. */
+/** Returns undefined if a query fails after events were leased: these are kept. Otherwise rejects. */
 async function dueRows(
   backend: Backend,
   request: DueRequest,
@@ -139,7 +142,7 @@ interface FoundDue extends Known {
 
 interface LeaseFound {
   readonly came: readonly Looked[];
-  /** Errors of rows that could not be leased: these stay due. */
+  /** Errors of rows that could not be leased: these rows stay due. */
   readonly faults: readonly unknown[];
 }
 
@@ -178,8 +181,8 @@ async function leaseFound(
 }
 
 /**
- * Applies `leaseOne` to a record that was due when it was looked for. A lease of this very call whose reply was lost
- * is given again.
+ * Applies `leaseOne` to a record that was due when it was found. If this very call has leased it and the reply was
+ * lost, the lease is returned again.
  */
 function leaseFoundRecord(rows: Rows, { sender, key }: RecordName, request: Asked, now: number): Looked {
   const found = rows.record(sender, key, now);
@@ -193,8 +196,8 @@ function leaseFoundRecord(rows: Rows, { sender, key }: RecordName, request: Aske
 }
 
 /**
- * True if the call was itself under way for longer than a lease, because the store was away. Leases and rows of
- * processes may have run out only because they could not be renewed; their holders are given the time for it.
+ * True if the call itself took longer than a lease, because the store was unreachable. Leases and rows of processes
+ * may have run out only because they could not be renewed. Their owners get time to renew them.
  */
 function isAway({ since, leaseMs }: Asked, { state }: RecordRow): boolean {
   return state === 'leased' && performance.now() - since > leaseMs;

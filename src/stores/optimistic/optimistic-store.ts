@@ -31,11 +31,11 @@ import { idOf, PROCESSES, scopeName, unpacked } from './row-data.ts';
 import { stateOf, storeClock } from './clock-and-rows.ts';
 
 /**
- * Makes versions, counted from a random one of 52 bits. None is used twice, even if a row was deleted and comes again
- * (admission.md §8.6).
+ * Makes versions by counting up from a random number of 52 bits. No version repeats, even if a row is deleted and
+ * inserted again (admission.md §8.6).
  */
 export function versions(): () => number {
-  // Drawn with the first version: workerd gives no random values while a module is loaded.
+  // Drawn when the first version is made: workerd gives no random values while a module is loaded.
   let last: number | undefined;
   return () => {
     last = ((last ?? random52()) + 1) % 2 ** 52;
@@ -69,18 +69,19 @@ export type DrivenStore<Tx> = Store<Tx> &
 
 const always = (): boolean => true;
 
-/** Repeating an end gets a 2xx, so it needs a durable commit as well. */
+/** A repeated end gets a 2xx, so it needs a durable commit as well. */
 const ENDING: Ask = { isBarrier: (answer) => answer !== 'lost', guessesAbsent: false };
 
 const ENDED: ReadonlySet<unknown> = new Set(['applied', 'stale', 'dead']);
 
 /**
- * One of 64 accepts sweeps the scopes that it adds to, of at most 1,024 expired rows each: more than 64 accepts add.
+ * One of 64 accepts sweeps the scopes that it adds to. It deletes at most 1,024 expired rows of each, which is more
+ * than 64 accepts add.
  */
 const SWEEP_EVERY = 64;
 const SWEEP_MOST = 1024;
 
-/** The most expired rows that one step of `sweep` deletes, so that it is over soon. */
+/** The most expired rows that one step of `sweep` deletes, so that each step is short. */
 const SWEEP_STEP = 500;
 
 /**
@@ -157,7 +158,7 @@ export function storeOf<Tx>(backend: Backend<Tx>, options: DriverOptions): Drive
     },
     accept: (request) =>
       run(request.sender, (rows, now) => clock.told(accept(rows, request, now)), {
-        // A refusal over a cap is compared too: counts and rows may have been read at different times.
+        // A refusal over a cap is committed too, because counts and rows may have been read at different times.
         isBarrier: always,
         guessesAbsent: true,
         limits: request.limits,
@@ -232,14 +233,14 @@ export function storeOf<Tx>(backend: Backend<Tx>, options: DriverOptions): Drive
   });
 }
 
-/** Runs one plan beside the batches. */
+/** Runs one plan on its own, outside the batches. */
 function runOne<T>(plan: Plan<T>, ask: Ask, within: Within, shared: Shared): Promise<T> {
   return new Promise((resolve, reject) => {
     void runJobs([queuedPlan(plan, ask, resolve, reject)], within, shared);
   });
 }
 
-/** Sweeps some of the scopes that accepts add to, so that the rows kept stay in proportion to those that come. */
+/** Sweeps some of the scopes to which accepts add, so that the number of rows does not grow without bound. */
 async function sweepSome(
   requests: readonly Queued[],
   backend: Pick<Backend, 'sweep'>,
@@ -253,8 +254,8 @@ async function sweepSome(
   try {
     for (const scope of due.values()) await backend.sweep(scope, SWEEP_MOST);
   } catch {
-    // A later call sweeps the rest. The first failure ends this one, so that a backend that is down is not waited for
-    // scope by scope.
+    // A later call sweeps the remaining scopes. The first failure ends this one, so that it does not wait for an
+    // unreachable backend once for each scope.
   }
 }
 
@@ -284,10 +285,10 @@ async function counts(backend: Backend): Promise<readonly InboxCount[]> {
   });
 }
 
-/** Bytes that a batch counts for the account of one media buy; a report names up to 10,000. */
+/** The bytes that a job is estimated to write for each media buy of a report, which names up to 10,000. */
 const WINDOW_BYTES = 1024;
 
-/** Bytes that a batch counts for a row that keeps states, which is written whole. */
+/** The bytes that a job is estimated to write for a row that keeps states: the row is always written whole. */
 const STATES_BYTES = 65_536;
 
 const bytesOf = ({ event }: AcceptRequest): number =>
@@ -297,7 +298,7 @@ const bytesOf = ({ event }: AcceptRequest): number =>
       (event.state?.holder ? STATES_BYTES : 0)
     : 0;
 
-/** Bytes that a batch counts for a run over registrations: its rows are not known before it is planned. */
+/** The bytes that a run over registrations is estimated to write: its rows are not known before it is planned. */
 const ROW_BYTES = 262_144;
 
 type RunPlan = <T>(sender: string, plan: Plan<T>, ask: Ask) => Promise<T>;
@@ -305,7 +306,7 @@ type Direct = <T>(work: () => Promise<T>) => Promise<T>;
 
 const rowOf = (row: Row): RegistrationRow => unpacked(row) as RegistrationRow;
 
-/** Makes `Store.registrations`, if the backend finds due rows. */
+/** Makes `Store.registrations`, if the backend can find due rows. */
 export function registrationsIn(
   backend: Backend,
   shared: Shared,
@@ -333,7 +334,7 @@ export function registrationsIn(
   };
 }
 
-/** Looks for due rows, and gives those that this call was the first to put off. */
+/** Queries due rows, and returns those that this call was the first to reserve. */
 async function due(
   backend: Backend,
   registrations: NonNullable<Backend['registrations']>,
@@ -364,7 +365,7 @@ async function due(
     const result = { ...found, rows, counts: [], nonces: undefined };
     void runJobs(requests, backend, shared, { result, since });
   }
-  // Rows that could not be put off now are found again. They do not take away those that were.
+  // Rows that could not be reserved now are found again later. Their failure does not take away those that were.
   const settled = await Promise.allSettled(claims);
   const rows = settled.flatMap((one) => (one.status === 'fulfilled' && one.value ? [one.value] : []));
   const failed = settled.find((one) => one.status === 'rejected');

@@ -1,5 +1,5 @@
 // The rows that the plans of a batch read and write: known, guessed or missing (admission.md §8.1, §8.3, §8.11).
-// Called by batch-commit.ts, which begins each plan with `attemptOf`; the rules see it as `Rows`.
+// Called by batch-commit.ts, which begins each plan with `attemptOf`. The rules use it as `Rows`.
 import type { Counted, RowId, RowKind, Scope } from '../backend.ts';
 import type { StoreLimits } from '../store.ts';
 import type { RegistrationTable } from '../rules/registration-rules.ts';
@@ -13,25 +13,25 @@ export interface Entry {
   readonly id: RowId;
   /** The result of `nameOf(id)`. */
   readonly name: string;
-  /** The version in the store; undefined: the row is absent. */
+  /** The version in the store; undefined: the store has no such row. */
   version: number | undefined;
-  /** The row that the store has, expired or not. */
+  /** The row in the store, which may have expired. */
   stored: AnyRow | undefined;
   /** The row after the plans of this round. */
   row: AnyRow | undefined;
-  /** The body after the plans of this round: undefined, it stays; null, it goes. */
+  /** The body after the plans of this round. undefined: it is unchanged; null: it is deleted. */
   body: Uint8Array | null | undefined;
   /** The body in the store, if it was loaded. */
   storedBody: Uint8Array | undefined;
-  /** True if it was read from the store for this batch, and not guessed. */
+  /** True if it was read from the store for this batch; else a guess. */
   isVerified: boolean;
   /** The records that wait for a task, if they were looked up. */
   waiters: Waiters | undefined;
-  /** The draft of this round that writes it. */
+  /** The draft of this round that writes the row. */
   writer: Draft | undefined;
 }
 
-/** Records that wait for a task, oldest first. There may be more, unless these are all (admission.md §8.10). */
+/** The oldest records that wait for a task, in order. `areAll` says that no others wait (admission.md §8.10). */
 export interface Waiters {
   readonly first: readonly Entry[];
   readonly areAll: boolean;
@@ -42,11 +42,14 @@ export interface Draft {
   readonly jobs: PlanRequest[];
   readonly reads: Set<Entry>;
   readonly writes: Map<Entry, Change>;
-  /** The version of the rows that it writes. */
+  /** The version that its written rows get. */
   next: number;
 }
 
-/** Thrown by a plan that needs a row that is not loaded; caught in this folder. */
+/**
+ * Thrown by a plan that needs a row that is not loaded. Caught in this folder: the row is loaded, and the plan runs
+ * again.
+ */
 export class Missing extends Error {
   override readonly name = 'Missing';
   readonly need: Need;
@@ -64,10 +67,10 @@ export type Need =
   | { readonly counts: readonly Scope[] }
   /** A cap is near: expired rows have to be deleted first. */
   | { readonly sweep: Sweep }
-  /** The changes of an earlier plan of this round have to be in the store first. */
+  /** The changes of an earlier plan of this round have to be committed first. */
   | 'next-round';
 
-/** The needs of several plans, each once, by its name. */
+/** The needs of several plans, by name, each once. */
 interface Needed {
   readonly rows: Map<string, RowId>;
   readonly bodies: Map<string, RowId>;
@@ -102,46 +105,46 @@ export type DriverRows = Rows & RegistrationTable;
 
 /** One operation of a store, as a plan over rows. */
 export interface PlanRequest {
-  /** Plans the operation. It is pure: it reads and writes `rows` alone. */
+  /** Plans the operation. It is pure: it reads and writes only `rows`. */
   readonly plan: (rows: DriverRows, now: number) => unknown;
-  /** True if a 2xx may rest on the answer: then it is committed even if nothing is written. */
+  /** True if a 2xx may depend on the answer: then it is committed even if nothing is written. */
   readonly isBarrier: (answer: unknown) => boolean;
-  /** True if unknown rows are taken to be absent at first: most accepts are the first of their event. */
+  /** True if rows that are not known are first assumed to be absent: most accepts are the first of their event. */
   readonly guessesAbsent: boolean;
-  /** The limits of an accept, with which `usage` is compared. */
+  /** The limits of an accept, for `usage`. */
   readonly limits?: StoreLimits;
   tries: number;
   answer?: unknown;
 }
 
-/** A count, and when this process was told it, by `performance.now()`. */
+/** A count, and the time at which this process received it, by `performance.now()`. */
 export interface KnownCount extends Counted {
   readonly seenAt: number;
 }
 
-/** The knowledge of one batch. */
+/** The rows and counts that one batch knows. */
 export interface Batch {
   readonly entries: Map<string, Entry>;
-  /** Returns a row as this process wrote it last: a guess. */
+  /** Returns a row as this process wrote it last. It is a guess: others may have changed it. */
   readonly remembered: (name: string) => Pick<Entry, 'version' | 'stored'> | undefined;
   /** Returns a count by `scopeName`. */
   readonly counts: (name: string) => KnownCount | undefined;
   readonly nonces: () => number;
   /** Scopes whose counts were read for this batch, because a cap is near. */
   readonly fresh: Set<string>;
-  /** Scopes whose counts are old: the next commit asks for them. */
+  /** Scopes whose counts are too old: the next commit asks for them. */
   readonly old: Map<string, Scope>;
-  /** The rows of its plans, made with the first of them. */
+  /** The rows that its plans use, made for the first plan. */
   touched?: TouchedRows;
   /** Scopes that were swept for this batch. */
   readonly swept: Set<string>;
-  /** Returns when this process swept a scope last, by `sweepName`. Unix ms, the store's clock. */
+  /** Returns when this process last swept a scope, by `sweepName`. Unix ms, by the store's clock. */
   readonly sweptAt: (name: string) => number | undefined;
-  /** The time until which each process that was asked for is alive. Unix ms. */
+  /** The time until which each process that was looked up is alive. Unix ms. */
   readonly processes: Map<string, number>;
 }
 
-/** A row as a plan leaves it. `body` is undefined if it stays, and null if it goes. */
+/** A row after a plan. `body`: undefined if it is unchanged, null if it is deleted. */
 export interface Change {
   readonly row: AnyRow;
   readonly body: Uint8Array | null | undefined;
@@ -156,15 +159,15 @@ export interface Attempt {
   readonly waiters: ReadonlyMap<Entry, Waiters | undefined>;
 }
 
-/** The age from which a count is asked for again. Ms. */
+/** The age from which a count is read again. Ms. */
 const COUNT_AGE_MS = 1000;
 
-/** The time for which a sweep is recent enough for an alarm. Ms: 10 s. */
+/** The age up to which a sweep is recent enough for an alarm. Ms: 10 s. */
 const LATELY_MS = 10_000;
 
 const nonceScope = (sender: string, keyid: string): Scope => ({ sender, keyid: fitted(keyid) });
 
-/** Returns the scopes that an accept adds to. */
+/** Returns the scopes to which an accept adds rows. */
 export function scopesOf(sender: string, keyid: string | undefined): readonly Scope[] {
   return keyid === undefined ? [{ sender }] : [{ sender }, nonceScope(sender, keyid)];
 }
@@ -173,7 +176,7 @@ function isUnexpired(row: AnyRow, now: number): boolean {
   return row.expiresAt === null || row.expiresAt > now;
 }
 
-/** Notes the scopes whose counts are to be asked for again. */
+/** Notes the scopes with old counts: the next commit reads them again. */
 function noteOld({ counts, old }: Batch, scopes: readonly Scope[], names: readonly string[]): void {
   const oldest = performance.now() - COUNT_AGE_MS;
   for (const [at, name] of names.entries()) {
@@ -182,13 +185,13 @@ function noteOld({ counts, old }: Batch, scopes: readonly Scope[], names: readon
   }
 }
 
-/** Begins a plan over a batch. Its reads are noted, because they have to hold at its commit (admission.md §8.3). */
+/** Begins a plan over a batch. Its commit checks that the rows which it read are unchanged (admission.md §8.3). */
 export function attemptOf(batch: Batch, request: PlanRequest): Attempt {
   batch.touched ??= touchedRowsOf(batch);
   return batch.touched.begin(request);
 }
 
-/** The rows of a batch, used by one plan after the other. */
+/** The rows of a batch, which one plan uses after the other. */
 interface TouchedRows {
   readonly begin: (job: PlanRequest) => Attempt;
 }
@@ -198,7 +201,7 @@ function touchedRowsOf(batch: Batch): TouchedRows {
   let reads: Attempt['reads'];
   let writes: Attempt['writes'];
   let waiters: Map<Entry, Waiters | undefined>;
-  // A plan asks for the same few rows again and again, so the last row of each kind is kept.
+  // A plan asks for the same few rows again and again, so the last row of each kind is remembered.
   let last: { [K in RowKind]?: Scope & { readonly id: string; readonly entry: Entry } };
   const waitersOf = (task: Entry): Waiters | undefined =>
     waiters.has(task) ? waiters.get(task) : task.waiters;
@@ -243,7 +246,7 @@ function touchedRowsOf(batch: Batch): TouchedRows {
   };
   const taskOf = (sender: string, id: string): Entry => entryOf('task', { sender }, id);
 
-  /** Saves a record. A lease, end, park or wake writes its task's row too (admission.md §8.4). */
+  /** Saves a record. A change of its state, owner or wait for the task writes its task's row too (§8.4). */
   const saveRecord = (row: RecordRow, body: Uint8Array | null | undefined): void => {
     const entry = entryOf('record', { sender: row.sender }, row.key);
     const before = get('record', entry);
@@ -261,9 +264,9 @@ function touchedRowsOf(batch: Batch): TouchedRows {
       waiters.set(of, isParked ? joined(waitersOf(of), entry) : left(waitersOf(of), entry));
   };
 
-  // Most plans of a batch are of one sender and one of its key ids, so their names are kept.
+  // Most plans of a batch have the same sender and key id, so the names of their scopes are remembered.
   let named: Named | undefined;
-  /** True if the last `usage` found all caps far away. */
+  /** True if the last `usage` found that no cap is near. */
   let areCapsFar = false;
   const namesOf = (sender: string, keyid: string | undefined): Named => {
     if (named?.sender !== sender || named.keyid !== keyid) {
@@ -281,8 +284,8 @@ function touchedRowsOf(batch: Batch): TouchedRows {
     const { limits } = request;
     areCapsFar = !limits || isFar(used, limits, keyid !== undefined);
     if (batch.swept.size === 0 && areCapsFar) return used;
-    // Near a cap, or after a sweep, a fresh count decides, with this plan's additions but not those of others
-    // (admission.md §8.9).
+    // Near a cap, or after a sweep, a fresh count decides. This plan's additions are added; those of others are in
+    // the count only once committed (admission.md §8.9).
     if (!names.every((name) => batch.fresh.has(name))) throw new Missing({ counts: scopes });
     for (const [entry, { row }] of writes) addTo(used, entry, row);
     return used;
@@ -290,7 +293,7 @@ function touchedRowsOf(batch: Batch): TouchedRows {
   const sweep = (of: Sweep, now: number, lately?: 'lately'): void => {
     const name = sweepName(of);
     if (batch.swept.has(name)) return;
-    // Near a cap the sweep is always made: the count behind it has what others have added as well.
+    // Near a cap the sweep is always made. The count that follows it includes what others have added.
     const at = lately && areCapsFar ? batch.sweptAt(name) : undefined;
     if (at === undefined || Math.abs(now - at) >= LATELY_MS) throw new Missing({ sweep: of });
   };
@@ -366,7 +369,7 @@ interface Named {
   readonly names: readonly string[];
 }
 
-/** Adds a waiter, if no other waits: of two, only the store knows the older. */
+/** Adds a record that waits, if no other waits. If another does, only the store knows which is older. */
 function joined(known: Waiters | undefined, entry: Entry): Waiters | undefined {
   return known?.areAll && known.first.length === 0 ? { first: [entry], areAll: true } : undefined;
 }

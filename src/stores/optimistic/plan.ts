@@ -1,4 +1,4 @@
-// Makes jobs of plans, and groups rows that a look has found by sender.
+// Makes jobs of plans, and groups due rows by sender.
 // Called by optimistic-store.ts and lease-due.ts.
 import type { Backend, Row, Scope } from '../backend.ts';
 import type { DriverRows, PlanRequest } from './plan-rows.ts';
@@ -10,7 +10,7 @@ export type Ask = Pick<PlanRequest, 'isBarrier' | 'guessesAbsent' | 'limits'> & 
   readonly scopes?: readonly Scope[];
 };
 
-/** The rule for a call that needs a commit only if it wrote something. */
+/** For calls that need a commit only if they wrote something. */
 export const READING: Ask = { isBarrier: () => false, guessesAbsent: false };
 
 export type Plan<T> = (rows: DriverRows, now: number) => T;
@@ -33,14 +33,14 @@ export function queuedPlan<T>(
   };
 }
 
-/** Rows that a look has found, and the plans over them, which run together. */
+/** Due rows that were found, and the plans over them, which run together. */
 interface FoundGroup {
   readonly rows: Row[];
   readonly requests: QueuedPlan[];
 }
 
 /**
- * Groups found rows by sender if the backend needs that: then each row is read for its sender's plans alone.
+ * Groups found rows by sender if the backend needs that: then each row is read only for the plans of its sender.
  * Otherwise there is one group, named ''.
  */
 export function foundGroups(

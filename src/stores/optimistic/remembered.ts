@@ -1,4 +1,4 @@
-// Remembers rows that this process wrote last, and counts that it was told (admission.md §8.9, §8.11).
+// Remembers the rows that this process wrote last, and the counts that it received (admission.md §8.9, §8.11).
 // Called by optimistic-store.ts, which makes one of each for a store.
 import type { LoadResult, RowKind } from '../backend.ts';
 import type { RecordRow } from '../rules/rule-rows.ts';
@@ -7,18 +7,18 @@ import type { CountBook, Remembered } from './batch-commit.ts';
 import type { Entry, KnownCount } from './plan-rows.ts';
 import { isRegistration, scopeName } from './row-data.ts';
 
-/** The most rows that are remembered, and as many counts. */
+/** The most rows that are remembered. The limit for counts is the same. */
 const MOST = 8192;
 
 /** Kinds of rows that are written once, and so never guessed. */
 const ONCE: ReadonlySet<RowKind> = new Set<RowKind>(['nonce', 'notification']);
 
-/** The longest value that is remembered: longer ones would be as large as an owner's data. UTF-16 units. */
+/** The longest value that is remembered: longer ones could fill the memory. UTF-16 units. */
 const LONGEST_VALUE = 2048;
 
 /**
- * Remembers the rows that this process is likely to write next: tasks, its own process, records that are leased, rows
- * of registrations. A wrong guess costs one round and no more, because a commit compares it with the store
+ * Remembers the rows that this process is likely to write next: tasks, its own process, leased records, and rows of
+ * registrations. A wrong guess costs one round trip and no more, because a commit compares it with the store
  * (admission.md §8.11).
  */
 export function rememberedRows(): Remembered {

@@ -10,8 +10,8 @@ import { columnText, fromColumnText } from '../text.ts';
 export interface RowData extends Readonly<Record<RegistrationKind, RegistrationRow>> {
   readonly record: RecordRow;
   /**
-   * `waiting`: records may be parked for it. It is kept up with each of them, so that a free task without one is not
-   * searched.
+   * `waiting`: records may be waiting for the task. Every change of such a record updates it, so that a free task
+   * without one is not searched for them.
    */
   readonly task: TaskRow & { readonly waiting: boolean };
   readonly nonce: NonceRow;
@@ -21,13 +21,13 @@ export interface RowData extends Readonly<Record<RegistrationKind, RegistrationR
 
 export type AnyRow = RowData[RowKind];
 
-/** The longest id that an index takes as it is. */
+/** The longest id that is stored unhashed in an index. UTF-16 units. */
 const MOST_ID = 512;
 
-/** The beginning of a hashed id. No id of a sender begins so, because `columnText` would have encoded it. */
+/** The beginning of a hashed id. No other id begins so, because `columnText` encodes the control character. */
 const HASHED = '\u0001#';
 
-/** Returns an id as rows are named by it. Any string keeps its identity. */
+/** Returns an id as it is stored in row names. Different ids stay different. */
 export function fitted(id: string): string {
   const text = columnText(id);
   return text.length <= MOST_ID && !text.startsWith(HASHED) ? text : HASHED + sha256Hex(text);
@@ -70,8 +70,8 @@ export function sweepName(of: Sweep): string {
 }
 
 /**
- * The members that may be left out of the text: those that the row's name has, and those at their usual value. It
- * halves what is stored.
+ * The members that may be left out of a row's text: those in the row's name, and those with their usual value. This
+ * halves the stored size.
  */
 type Absent<K extends RowKind> = { readonly [M in keyof RowData[K]]?: RowData[K][M] };
 
@@ -114,7 +114,9 @@ const DEFAULTS: { readonly [K in RowKind]: Absent<K> } = {
   move: REGISTRATION,
 };
 
-/** The member that holds the row's id, unless that was hashed. The scope has the others. */
+/**
+ * The member that has the row's id; it is stored only if the id was hashed. Other parts of the name are in the scope.
+ */
 const ID_MEMBER = {
   record: 'key',
   task: 'id',
@@ -154,11 +156,11 @@ const packRegistration = (row: RegistrationRow, id: string | undefined): object 
 
 const unless = <T>(value: T, absent: T): T | undefined => (value === absent ? undefined : value);
 
-/** The kinds of rows that there may be. */
+/** All kinds of rows. */
 export const ROW_KINDS: readonly RowKind[] = Object.keys(ID_MEMBER) as RowKind[];
 
 /**
- * Makes the object to be stored. Its members are always the same for a kind; JSON leaves out those that are
+ * Makes the object that is stored. It always has the same members for a kind; JSON leaves out those that are
  * undefined.
  */
 const PACK: { readonly [K in RowKind]: (row: RowData[K], id: string | undefined) => object } = {
@@ -226,7 +228,7 @@ const PACK: { readonly [K in RowKind]: (row: RowData[K], id: string | undefined)
   move: packRegistration,
 };
 
-/** Makes the text of a row. JSON needs no further escaping, whatever a sender wrote. */
+/** Makes the text of a row. JSON needs no further escaping, even for arbitrary text of a sender. */
 export function packed({ kind, id }: Pick<RowId, 'kind' | 'id'>, row: AnyRow): string {
   const named = row as unknown as Readonly<Record<string, string>>;
   const name = id.startsWith(HASHED) ? named[ID_MEMBER[kind]] : undefined;
@@ -244,7 +246,7 @@ export function unpacked({ scope, kind, id, data }: Pick<Row, 'scope' | 'kind' |
   } as unknown as AnyRow;
 }
 
-/** Returns the id by a row's name. For an id that was hashed the row itself has it. */
+/** Returns the original id of a row. If the id was hashed, it is read from the row itself. */
 export function idOf(row: Pick<Row, 'scope' | 'kind' | 'id' | 'data'>): string {
   const { id, kind } = row;
   if (!id.startsWith(HASHED)) return fromColumnText(id);
@@ -257,8 +259,7 @@ interface Hash {
 }
 
 /**
- * Returns `node:crypto` for its hashes; undefined if the runtime has none. Clients of databases run where there is
- * one.
+ * Returns `node:crypto` for its hashes; undefined if the runtime has none. Runtimes with database clients have it.
  */
 export function nodeCrypto(): { createHash(name: 'sha1' | 'sha256'): Hash } | undefined {
   return globalThis.process?.getBuiltinModule?.('node:crypto');

@@ -1,4 +1,4 @@
-// The backend on PostgreSQL: one call of a function for each operation, and the few selects beside (admission.md §9.3).
+// The backend on PostgreSQL: a function call for each operation, and a few further SELECTs (admission.md §9.3).
 // Called by `src/stores/postgres.ts`; sql-backend.ts has the parts that MySQL shares.
 import type { CommitRequest, DueResult, LoadRequest, RowId } from '../backend.ts';
 import type { InboxQuery, RegistrationKind, StoreIdentity } from '../store.ts';
@@ -44,7 +44,7 @@ export type PostgresBackend = SqlBackend<PgClient>;
 
 type Rows = readonly unknown[];
 
-/** The answer of `webhook_commit`, if it has more than the clock. */
+/** The answer of `webhook_commit`; members other than the clock are present only if they are needed. */
 interface TurnRow {
   readonly now: number;
   readonly kept?: readonly [names: string, sync: string, fsync: string] | null;
@@ -55,7 +55,10 @@ interface TurnRow {
   readonly counts?: Parameters<typeof countsOf>[0];
 }
 
-/** Makes the backend on PostgreSQL. Nothing is kept in a session, so any pooler works; each statement is a transaction. */
+/**
+ * Makes the backend on PostgreSQL. It keeps nothing in a session, so any pooler works. Each statement is a
+ * transaction.
+ */
 export function postgresBackend(options: PostgresOptions): PostgresBackend {
   const { pool, timeoutMs, schema } = options;
   const name = quoted(schema);
@@ -96,7 +99,7 @@ export function postgresBackend(options: PostgresOptions): PostgresBackend {
       clock: async (offset) =>
         Number(answerOf(await once(`SELECT ${name}.webhook_clock($1)::text AS answer`, [offset]))),
       open: async () => {
-        // Without a listener a connection that breaks ends the process. The pool replaces it by itself.
+        // Without a listener, a connection that breaks would end the process. The pool replaces it by itself.
         endSurvival ??= survive(pool, madeAt);
         seen = await readSettings();
         checkSettings(seen, schema);
@@ -130,7 +133,7 @@ interface Called {
   readonly name: string;
   readonly offset: () => number;
   readonly lockMs: number;
-  /** The settings under which a commit is expected to run. */
+  /** The settings under which a commit is expected to run. `webhook_commit` reports others. */
   readonly kept: Kept;
 }
 
@@ -256,8 +259,8 @@ interface ListColumns {
 }
 
 /**
- * Makes the statement that counts rows on lists; $1 is the clock's offset. Rows on a list are read once, and the oldest
- * of each group again.
+ * Makes the statement that counts the rows on lists; $1 is the clock's offset. It reads all rows that are on a list
+ * once, and then the oldest of each group.
  *
  * @param name of the schema, quoted.
  */
@@ -270,8 +273,8 @@ export function countsSql(name: string): string {
 }
 
 /**
- * Makes the statement that tells for how long rows are overdue; $1 is the clock's offset. It reads the first entry of
- * each of two indexes.
+ * Makes the statement that returns for how long the first row has been due; $1 is the clock's offset. It reads the
+ * first entry of each of two indexes.
  *
  * @param name of the schema, quoted.
  */
@@ -281,18 +284,19 @@ export function overdueSql(name: string): string {
     (SELECT min(r.suspect_at) FROM ${name}.webhook_row r WHERE r.suspect_at IS NOT NULL)))::text AS answer`;
 }
 
-/** The ids for rows that carry their sender themselves. */
+/** For rows that contain their sender's name, so that no ids are needed. */
 const NO_IDS: ScopeIds = { idOf: () => 0, scopeOf: () => undefined };
 
-/** Returns the beginning of a kind's `turnText`. */
+/** Returns the common beginning of the `turnText` of all rows of a kind. */
 const turnPrefix = (kind: RegistrationKind): string => turnText(kind, 0).slice(0, 2);
 
 /**
- * Makes the statement that lists registrations: $1 kind, $2 list, $3 sender, $4 the most rows. It begins behind the
- * sender $5 and the id $6.
+ * Makes the statement that lists registrations: $1 kind, $2 list, $3 sender, $4 the most rows. It begins after the
+ * row with the sender $5 and the id $6.
  *
- * It goes from sender to sender until it has enough rows, and counts the rows of each along the primary key. A join of
- * all senders would read all their rows if the planner has no statistics of the senders. They are too few to get any.
+ * It goes from sender to sender until it has enough rows, and counts the rows of each along the primary key. A join
+ * of all senders would read all their rows if the planner has no statistics of the senders. The table of senders is
+ * often too small to get statistics.
  *
  * @param name of the schema, quoted.
  */
@@ -317,8 +321,8 @@ export function listSql(name: string): string {
 }
 
 /**
- * Makes the statement that reads the identity. Of several processes that ask at once, one is told that the store is
- * new.
+ * Makes the statement that reads the identity. If several processes ask at once, only one gets the answer that the
+ * store is new.
  */
 function identitySql(name: string): string {
   return `WITH told AS (UPDATE ${name}.webhook_identity SET told = true WHERE NOT told RETURNING id)

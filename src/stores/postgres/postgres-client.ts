@@ -1,4 +1,4 @@
-// Connections of a `pg` pool: taking and giving back, and the meaning of errors by SQLSTATE (admission.md §9.3, §2.16).
+// Connections of a `pg` pool: taking and returning them, and their errors by SQLSTATE (admission.md §9.3, §2.16).
 // Called by the backend, the sessions and `migrate` of Postgres.
 import { ConfigError, Fault } from '../../shared/errors.ts';
 import { causesOf, type Connections, type MadeAt } from '../sql/connections.ts';
@@ -19,9 +19,9 @@ export interface PgConnection {
   removeListener(event: 'error', listener: (error: Error) => void): unknown;
 }
 
-/** A notice that the server sends beside its answer. */
+/** A notice that the server sends beside its result. */
 interface PgNotice {
-  /** The function of the server that sends it; messages come in the server's language. */
+  /** The server's internal function that sent it. The message itself is in the server's language. */
   readonly routine?: string | undefined;
 }
 
@@ -57,27 +57,28 @@ export interface PgPool {
   removeListener(event: 'connect', listener: (client: PgConnection) => void): unknown;
 }
 
-/** The default of `pg` for a pool without `max`. */
+/** The `max` of a `pg` pool that sets none. */
 const DEFAULT_MAX = 10;
 
 export function poolMax(pool: PgPool): number {
   return pool.options.max ?? DEFAULT_MAX;
 }
 
-/** Listens to errors of idle connections: without a listener a connection that breaks ends the process. */
+/** Does nothing. It listens to errors of idle connections, because an error without a listener ends the process. */
 export const ignoreError = (): void => undefined;
 
 /**
- * Listens to each connection of a pool from its first moment. A server that shuts down may say so in the very packet
- * that says that the connection is ready. By then the pool listens to it no more, and its caller does not have it yet.
+ * Listens to each connection of a pool from its first moment. A server that shuts down may say so in the same packet
+ * that says that the connection is ready. At that moment the pool no longer listens, and the caller does not have the
+ * connection yet.
  *
- * @param madeAt notes when each connection was made.
- * @returns a function that ends it, for connections to come.
+ * @param madeAt receives the time at which each connection was made.
+ * @returns a function that stops listening to new connections.
  */
 export function survive(pool: PgPool, madeAt?: MadeAt): () => void {
   const connected = (client: PgConnection): void => {
     madeAt?.set(client, performance.now());
-    // All stores use the same function, so a client has it once, however many stores share its pool.
+    // All stores use the same function, so each client has it only once, even if several stores share the pool.
     client.removeListener('error', ignoreError);
     client.on('error', ignoreError);
   };
@@ -90,17 +91,17 @@ export function survive(pool: PgPool, madeAt?: MadeAt): () => void {
 }
 
 /**
- * Advises a time limit of the pool. A connection that is never answered keeps its place in the pool until that time is
- * over; `pg` has none by default.
+ * Returns a hint for the message if the pool has no time limit for connecting; `pg` has none by default. A connection
+ * that never answers occupies a slot of the pool until such a limit ends it.
  */
 function hintOf({ options }: PgPool): string {
   return options.connectionTimeoutMillis ? '' : ' (which has no connectionTimeoutMillis: set it)';
 }
 
 /**
- * Takes a client of the pool. It has to be released by `giveBack`.
+ * Takes a client from the pool. It has to be returned by `giveBack`.
  *
- * @throws Fault `store_unavailable` if none comes in time: the server cannot be reached, or the pool is used up.
+ * @throws Fault `store_unavailable` if none comes in time: the server is unreachable, or all connections are in use.
  */
 export async function checkOut(pool: PgPool, timeoutMs: number): Promise<PgClient> {
   const what = `Postgres: waiting for a connection of the pool${hintOf(pool)}`;
@@ -110,18 +111,18 @@ export async function checkOut(pool: PgPool, timeoutMs: number): Promise<PgClien
 }
 
 /**
- * Releases a client. It is closed after an error that is not the server's answer to a statement, because its state is
- * unknown. It is closed as well if its server cannot write.
+ * Returns a client to the pool. After an error that is not the server's answer to a statement it is closed, because
+ * its state is unknown. It is also closed if its server cannot write.
  */
 export function giveBack(client: PgClient, error?: unknown): void {
   client.removeListener('error', ignoreError);
   client.release(error !== undefined && (!isServerError(error) || isReadOnly(error)));
 }
 
-/** `read_only_sql_transaction`: the answer of a standby, and of a server that was made read-only. */
+/** `read_only_sql_transaction`: the answer of a standby, or of a server that was set to read-only. */
 const READ_ONLY = '25006';
 
-/** Returns the error, or the cause of it, that says that the server cannot write. */
+/** Returns the error in the chain of causes that says that the server cannot write; undefined if there is none. */
 export const readOnlyIn = (error: unknown): unknown =>
   [...causesOf(error)].find((one) => sqlState(one) === READ_ONLY);
 
@@ -137,12 +138,12 @@ export function connectionsOf(pool: PgPool, timeoutMs: number, madeAt: MadeAt): 
   };
 }
 
-/** The function in which the server waits for its standbys at a commit. */
+/** The server's internal function that waits for the standbys at a commit. */
 const WAITING = 'SyncRepWaitForLSN';
 
 /**
- * Runs a statement that commits. If the server's wait for the standby is cancelled, it has committed, and answers as if
- * the standby had. Only a warning says so.
+ * Runs a statement that commits. If the server's wait for the standby is cancelled, the commit is made, and the
+ * server answers as if the standby had it too. Only a warning reveals it.
  *
  * @throws Fault `not_durable` in that case.
  */
@@ -164,7 +165,7 @@ export async function committing<T>(client: PgClient, run: () => Promise<T>): Pr
   );
 }
 
-/** Runs one statement, which is a transaction by itself. */
+/** Runs one statement, which is its own transaction. */
 export async function query(
   client: PgClient,
   timeoutMs: number,
@@ -178,9 +179,9 @@ export async function query(
 }
 
 /**
- * Checks a pool.
+ * Checks that a value is a pool of `pg`.
  *
- * @throws ConfigError, with the line to write, for a client, a URL, options of a pool, nothing.
+ * @throws ConfigError, with the line to write, e.g. for a client, a URL, the options of a pool, or undefined.
  */
 export function requirePool(who: string, write: string, pool: unknown): void {
   const { connect, options } = (pool ?? {}) as Partial<PgPool>;
@@ -189,8 +190,7 @@ export function requirePool(who: string, write: string, pool: unknown): void {
 }
 
 /**
- * Returns the SQLSTATE of an error that the server reported; undefined for any other error, of the connection or the
- * driver.
+ * Returns the SQLSTATE of an error that the server reported; undefined for errors of the connection or the driver.
  */
 export function sqlState(error: unknown): string | undefined {
   if (!isError(error)) return undefined;
@@ -199,39 +199,41 @@ export function sqlState(error: unknown): string | undefined {
   return typeof code === 'string' && typeof severity === 'string' ? code : undefined;
 }
 
-/** True for an error that leaves the connection usable. FATAL and the classes of shutdown end it. */
+/** True for an error that leaves the connection usable. A FATAL error, or one of a shutdown, ends it. */
 export function isServerError(error: unknown): boolean {
   const state = sqlState(error);
   if (state === undefined || state.startsWith('57P') || state.startsWith('08')) return false;
   return (error as { readonly severity?: unknown }).severity === 'ERROR';
 }
 
-/** True for a transaction that was rolled back because of others at the same time: deadlock, serialization failure. */
+/**
+ * True for a transaction that was rolled back because of other transactions: a deadlock or a serialization failure.
+ */
 export function isRetryable(error: unknown): boolean {
   const state = sqlState(error);
   return state === '40P01' || state === '40001';
 }
 
-/** Classes of SQLSTATE about the input (data, constraints, sizes), and about the server's own mistakes. */
+/** Classes of SQLSTATE for errors of the input (data, constraints, sizes), and for internal errors of the server. */
 const ABOUT_INPUT: readonly string[] = ['21', '22', '23', '54', 'XX', 'P0'];
 
-/** True if one call of a batch may be the cause: the others must not fail with it. */
+/** True if one call of a batch may have caused the error, so that the other calls are repeated without it. */
 export function mayBeOneCalls(error: unknown): boolean {
   return ABOUT_INPUT.includes(sqlState(error)?.slice(0, 2) ?? '');
 }
 
-/** The advice to give an address of the primary: `pg` asks no server whether it is one. */
+/** The advice to connect to the primary: `pg` does not check if a server is the primary. */
 export const ADDRESS =
   'Set its host (or connectionString) to an address that leads to the primary, also after a failover: pg tries no other one.';
 
-/** Classes in which the server refuses the written content: data, constraints, views with a check, errors of triggers. */
+/** Classes for written content that the server refuses: data, constraints, views with a check, errors of triggers. */
 const CONTENT: readonly string[] = ['22', '23', '44', 'P0'];
 
 export function isOfContent(error: unknown): boolean {
   return isServerError(error) && CONTENT.includes(sqlState(error)?.slice(0, 2) ?? '');
 }
 
-/** The fixes for errors that the operator has to mend. */
+/** The fixes for errors that an operator has to correct, by SQLSTATE. */
 const FIX: Readonly<Record<string, string>> = {
   [READ_ONLY]: ` The server is read-only: connect the pool to the primary. ${ADDRESS}`,
   '42501': ' Grant the role the rights that docs/operations.md#postgres lists.',
@@ -241,18 +243,21 @@ const FIX: Readonly<Record<string, string>> = {
   PW002: ' Set default_transaction_isolation to read committed for the role.',
 };
 
-/** The fixes for wrong settings of the pool, by SQLSTATE. Trying again does not mend them. */
+/** The fixes for wrong settings of the pool, by SQLSTATE. A retry would not help. */
 const WRONGLY_GIVEN: Readonly<Record<string, string>> = {
   '3D000': "Give the pool the name of the database in which migrate(pool) made the store's tables.",
   '28P01': 'Give the pool the password of its role.',
   '28000': 'Give the pool a role that may connect.',
 };
 
-/** True for an unknown database behind PgBouncer, which calls it a violation of the protocol. */
+/** True for an unknown database behind PgBouncer, which reports it as a protocol violation. */
 const isOfPooler = (state: string, message: string): boolean =>
   state === '08P01' && /^(?:no such database|database ".*" does not exist)/.test(message);
 
-/** Makes a ConfigError for a pool that leads to no database. @param who e.g. `postgresStore`. */
+/**
+ * Makes a ConfigError if the pool's settings lead to no database; otherwise undefined. @param who e.g.
+ * `postgresStore`.
+ */
 export function wronglyGiven(who: string, error: unknown): ConfigError | undefined {
   for (const one of causesOf(error)) {
     const state = sqlState(one) ?? '';
@@ -263,7 +268,10 @@ export function wronglyGiven(who: string, error: unknown): ConfigError | undefin
   return undefined;
 }
 
-/** Converts an error to the one that callers see: a fault, answered 503. Faults and configuration errors pass. */
+/**
+ * Converts an error to the one that callers see: a fault, answered 503. Faults and ConfigErrors are returned
+ * unchanged.
+ */
 export function asFault(error: unknown): Error {
   if (error instanceof Fault || error instanceof ConfigError) return error;
   const state = sqlState(error);

@@ -7,8 +7,8 @@ import { fromColumnText } from '../text.ts';
 import { isBytes } from '../../shared/realms.ts';
 
 /**
- * A column as an array in PostgreSQL's text form; null if it would hold nothing but null. It is made here because the
- * driver's own way costs more than all the rest of a batch.
+ * A column of a batch as an array in PostgreSQL's text form; null if all its values are null. It is made here,
+ * because the driver's own conversion costs more than the rest of a batch.
  */
 interface Column {
   readonly add: (value: number | string | null | undefined) => void;
@@ -36,7 +36,7 @@ function column(): Column {
 const SPECIAL = /["\\]/;
 const SPECIALS = /["\\]/g;
 
-/** Returns the parameters of `webhook_commit` behind clock, offset and settings. */
+/** Returns the parameters of `webhook_commit` that follow the clock, the offset and the settings. */
 export function commitValues(request: CommitRequest, ids: ScopeIds): readonly unknown[] {
   const lines = linesOf(request, ids);
   const names = columns(5);
@@ -55,7 +55,7 @@ export function commitValues(request: CommitRequest, ids: ScopeIds): readonly un
     id.add(of.id);
     version.add(of.version);
     if (!write) {
-      // The row is compared, and not written.
+      // The row is only compared, so it has no content.
       for (const one of [...contents, ...places]) one.add(null);
       if (of.version === undefined) reads += 1;
       continue;
@@ -91,7 +91,7 @@ function addContent(
   size.add(write.bytes);
 }
 
-/** Adds the data and the body of a row, and their places. @returns the place of the next. */
+/** Adds the data and the body of a row, and their positions. @returns the position of the next row. */
 function addBytes(
   [atData, ofData, atBody, ofBody]: Columns<4>,
   { data, body }: Write,
@@ -118,8 +118,8 @@ function columns<N extends number>(count: N): Columns<N> {
 }
 
 /**
- * The line that every commit counts. Without it a commit that writes nothing would not wait for earlier ones, on which
- * its answer rests.
+ * A line that is added to the counts of every commit. Without it a commit that writes nothing would not wait for
+ * earlier commits, on which its answer depends.
  */
 const BARRIER: Tally = [-1, 0, 0, 0];
 
@@ -139,7 +139,7 @@ export function nameValues(rows: readonly RowId[], { idOf }: ScopeIds): readonly
   ];
 }
 
-/** The columns of a row as a function answers it. */
+/** The columns of a row in the result of a function. */
 export interface RowColumns {
   readonly sender?: string | null;
   readonly scope_id: number | null;
@@ -165,14 +165,14 @@ export function rowOf(columns: RowColumns, ids: ScopeIds): Row {
   };
 }
 
-/** Reads a body. A pool whose parser leaves bytea as text is understood too. */
+/** Reads a body. A pool with another type parser may return bytea as text, which is read too. */
 function bodyOf(column: unknown): Uint8Array | undefined {
   if (isBytes(column)) return new Uint8Array(column);
   if (typeof column !== 'string' || !column.startsWith('\\x')) return undefined;
   return Uint8Array.from(column.slice(2).match(/../g) ?? [], (byte) => Number.parseInt(byte, 16));
 }
 
-/** Reads the answer of `webhook_counts`; scope 0 counts the nonces of all. */
+/** Reads the result of `webhook_counts`; scope 0 has the nonces of all senders. */
 export function countsOf(
   counted:
     | readonly (readonly [scope: number, rows: number, bytes: number, nonces: number | null])[]

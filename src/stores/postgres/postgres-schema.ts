@@ -23,10 +23,10 @@ import { within } from '../sql/sql-transaction.ts';
  */
 export const SCHEMA_VERSION = 4;
 
-/** The schema of the tables, unless another one is named. */
+/** The schema of the tables if the options name none. */
 export const DEFAULT_SCHEMA = 'proto_webhooks';
 
-/** Quotes an SQL identifier. @throws ConfigError for a name that PostgreSQL would cut or refuse. */
+/** Quotes an SQL identifier. @throws ConfigError for a name that PostgreSQL would shorten or refuse. */
 export function quoted(schema: string): string {
   const bytes = new TextEncoder().encode(schema).length;
   if (typeof schema !== 'string' || bytes === 0 || bytes > 63 || schema.includes('\0')) {
@@ -74,12 +74,12 @@ export async function migrate(
 ): Promise<{ from: number; to: number }> {
   requirePool('migrate', 'await migrate(pool)', pool);
   requireOptions('migrate', options, { schema: true, timeoutMs: true });
-  // Loaded here, because most processes never ask for it.
+  // Loaded only here, because most processes never migrate.
   const { MIGRATIONS } = await import('./postgres-migrations.ts');
   return migrateBy(MIGRATIONS, pool, options);
 }
 
-/** Migrates by the given steps (`missingSteps`). */
+/** Migrates with the given steps (`missingSteps`). */
 export async function migrateBy(
   steps: readonly string[],
   pool: PgPool,
@@ -123,11 +123,11 @@ type RunSql = (sql: string, values?: unknown[]) => ReturnType<PgClient['query']>
 async function migrateIn(run: RunSql, { steps, schema, name }: Migration): Promise<number> {
   await run('BEGIN ISOLATION LEVEL READ COMMITTED');
   await run("SELECT pg_advisory_xact_lock(hashtext('proto-webhooks migrate'), hashtext($1))", [schema]);
-  // Asked first, because CREATE SCHEMA IF NOT EXISTS needs the right to create one even if it exists.
+  // Checked first: CREATE SCHEMA IF NOT EXISTS needs the right to create a schema even if the schema exists.
   const known = await run('SELECT FROM pg_namespace WHERE nspname = $1', [schema]);
   if (known.rows.length === 0) await run(`CREATE SCHEMA ${name}`);
-  // Functions keep this path (SET search_path FROM CURRENT). pg_temp is last, so that no temporary table hides one of
-  // the store.
+  // Functions store this path (SET search_path FROM CURRENT). pg_temp is last, so that no temporary table hides a
+  // table of the store.
   await run(`SET LOCAL search_path TO ${name}, pg_temp`);
   await run('CREATE TABLE IF NOT EXISTS webhook_schema (version integer NOT NULL)');
   const [found] = (await run('SELECT coalesce(max(version), 0) AS version FROM webhook_schema')).rows;
@@ -152,7 +152,7 @@ export function checkVersion(version: number, schema: string): void {
   checkVersionOf(STORE, SCHEMA_VERSION, version, `the schema "${schema}"`);
 }
 
-/** True if others kept tables locked, or were in each other's way: a later try succeeds. */
+/** True if other transactions kept tables locked, or caused a deadlock: a later try may succeed. */
 function isOfOthers(error: unknown): boolean {
   const state = sqlState(error);
   return state === '55P03' || state === '40P01';

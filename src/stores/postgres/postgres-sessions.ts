@@ -1,4 +1,5 @@
-// Transactions of Postgres for `ctx.transaction`, and the check that a pooler has any (admission.md §2.16, §9.3).
+// Transactions of Postgres for `ctx.transaction`, and a check that the pooler supports transactions (admission.md
+// §2.16, §9.3).
 // Called by the backend; sql-transaction.ts runs them.
 import { ConfigError } from '../../shared/errors.ts';
 import { causesOf } from '../sql/connections.ts';
@@ -30,7 +31,8 @@ export function sessionsOf(pool: PgPool, timeoutMs: number): PgSessions {
         throw asFault(error);
       }),
     begin: async (client, idleMs) => {
-      // Without a limit a process that is frozen inside would hold the rows that it has written for ever.
+      // Without a limit, a process that is frozen during the transaction would keep the rows that it wrote locked for
+      // ever.
       const idle = idleMs > 0 ? `SET LOCAL idle_in_transaction_session_timeout = ${idleMs}; ` : '';
       const text = `BEGIN ISOLATION LEVEL READ COMMITTED; ${idle}SELECT transaction_timestamp()::text AS started`;
       const results = await inTime(client.query(text), 'BEGIN');
@@ -43,7 +45,8 @@ export function sessionsOf(pool: PgPool, timeoutMs: number): PgSessions {
       try {
         await committing(client, () => within(client.query('COMMIT'), timeoutMs, 'Postgres: COMMIT'));
       } catch (error) {
-        // A deferred constraint or trigger of the user's tables fails here, and its error is the user's.
+        // A deferred constraint or trigger of the user's tables fails here. That error is passed to the user
+        // unchanged.
         throw isOfContent(error) ? error : asFault(error);
       }
     },
@@ -58,11 +61,11 @@ export function sessionsOf(pool: PgPool, timeoutMs: number): PgSessions {
   };
 }
 
-/** True for the error of PgBouncer, which closes a connection that begins a transaction in statement mode. */
+/** True for the error of PgBouncer in statement mode, which closes a connection that begins a transaction. */
 const isStatementMode = (error: unknown): boolean =>
   [...causesOf(error)].some((one) => /statement pooling/i.test(one.message));
 
-/** Checks that a transaction is kept over two statements. @throws ConfigError if the pooler has no transactions. */
+/** Checks that two statements can share a transaction. @throws ConfigError if the pooler does not support that. */
 export async function checkTransactions(client: PgClient, sessions: PgSessions): Promise<void> {
   try {
     const started = await sessions.begin(client, 0);
@@ -78,7 +81,9 @@ export async function checkTransactions(client: PgClient, sessions: PgSessions):
   );
 }
 
-/** The mistakes of a function with its transaction, by SQLSTATE. Any other error is the store's fault. */
+/**
+ * Mistakes that a user's function makes with its transaction, by SQLSTATE. Any other error is a fault of the store.
+ */
 const BY_STATE: Readonly<Record<string, string>> = {
   PW004:
     'the function ended the transaction itself, so the event could not be completed with it. ' +

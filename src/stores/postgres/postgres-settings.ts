@@ -5,7 +5,7 @@ import type { Durability } from '../store.ts';
 import { ADDRESS } from './postgres-client.ts';
 import { checkVersion } from './postgres-schema.ts';
 
-/** The settings by one look at the server. They come as text, whatever type parsers the pool has. */
+/** The settings as one query returns them. They come as text, so the pool's type parsers do not matter. */
 export interface Settings {
   readonly version: number;
   readonly versionName: string;
@@ -16,7 +16,7 @@ export interface Settings {
   readonly synchronousCommit: string;
   readonly fsync: string;
   readonly standbyNames: string;
-  /** The standbys that commits wait for now. It is 0 as well if the role may not see them (`pg_monitor`). */
+  /** The number of standbys that commits wait for now. Also 0 if the role may not see them (`pg_monitor`). */
   readonly standbys: number;
   readonly unlogged: readonly string[];
   /** The statements that give the role the rights that it lacks. */
@@ -26,10 +26,10 @@ export interface Settings {
 }
 
 /**
- * Selects the rights that the role lacks, as statements: one for all objects that lack the same rights.
+ * Selects GRANT statements for the rights that the role lacks: one for all objects that lack the same rights.
  *
  * Needed are USAGE of the schema, all rights on rows of the tables, and EXECUTE, which everybody has unless it was
- * revoked. The version's table is only read; the rows of the view are locked too. Identity columns ask for no right on
+ * revoked. The version's table is only read; the rows of the view are also locked. Identity columns need no right on
  * their sequences. Statements name their objects instead of ALL … IN SCHEMA, because the schema may be shared.
  */
 const GRANTS = `
@@ -54,7 +54,7 @@ SELECT json_agg(format('GRANT %s ON %s TO %I;', lacked, objects, current_user) O
 ) AS granted`;
 
 /**
- * Selects the settings as one text of JSON; $1 is the schema. The version is asked for apart, because its table may be
+ * Selects the settings as one JSON text; $1 is the schema. The version is read separately, because its table may be
  * missing.
  */
 export const SETTINGS_SQL: string = `
@@ -77,7 +77,7 @@ SELECT json_build_object(
     WHERE n.nspname = $1 AND c.relname = 'webhook_schema')
 )::text AS answer`;
 
-/** The oldest server that has the functions, generated columns and plans that are used. */
+/** The oldest server version with the functions, generated columns and plans that the store uses. */
 const OLDEST = 120_000;
 
 /** Checks the settings. @throws ConfigError with the setting to change. */
@@ -122,10 +122,10 @@ const WRONG: readonly Wrong[] = [
   ],
 ];
 
-/** The levels at which a commit waits until synchronous standbys have it on their disks. */
+/** The values of `synchronous_commit` at which a commit waits until synchronous standbys have it on disk. */
 const WAITS_FOR_STANDBYS: readonly string[] = ['on', 'remote_apply'];
 
-/** Returns the reasons for which an answered commit may not survive a power cut, each with its fix. */
+/** Returns the reasons why an answered commit may not survive a power failure, each with its fix. */
 export function weaknesses({ fsync, synchronousCommit, unlogged }: Settings): readonly string[] {
   return [
     ...(fsync === 'on' ? [] : ['fsync is off: set fsync = on.']),
@@ -138,10 +138,10 @@ export function weaknesses({ fsync, synchronousCommit, unlogged }: Settings): re
   ];
 }
 
-/** The settings under which a commit ran, as its answer tells them. */
+/** The settings under which a commit ran, as its result reports them. */
 export type Kept = Pick<Settings, 'standbyNames' | 'synchronousCommit' | 'fsync'>;
 
-/** Returns the durability of a commit. A commit that waits for a standby is not answered without one. */
+/** Returns the durability of a commit. A commit that has to wait for a standby is never answered without one. */
 export function levelOf({ standbyNames, synchronousCommit, fsync }: Kept): Durability {
   if (fsync !== 'on' || synchronousCommit === 'off') return 'process';
   return standbyNames !== '' && WAITS_FOR_STANDBYS.includes(synchronousCommit) ? 'failover' : 'disk';
@@ -151,7 +151,7 @@ export function keptText({ standbyNames, synchronousCommit, fsync }: Kept): stri
   return `synchronous_standby_names = '${standbyNames}', synchronous_commit = ${synchronousCommit}, fsync = ${fsync}`;
 }
 
-/** Returns the durability by the server's present settings. */
+/** Returns the durability under the server's present settings. */
 export function durabilityOf(settings: Settings): Durability {
   if (weaknesses(settings).length > 0) return 'process';
   const level = levelOf(settings);

@@ -1,17 +1,18 @@
-// The number of replicas that must confirm an answer, and when it is too low for `failover` (admission.md §7.3, §9.5).
+// The number of replicas that must confirm a write, and a check if it is enough for `failover` (admission.md §7.3,
+// §9.5).
 // Made by redis-backend.ts; read by the session and the pipeline.
 import { ConfigError, Fault } from '../../shared/errors.ts';
 import type { Durability } from '../store.ts';
 
 /**
- * A replica reports each second. One that has not reported for this time is gone, even if its connection has not timed
- * out. S.
+ * A replica reports to its primary each second. One that has not reported for this time is not counted, even if its
+ * connection has not timed out. S.
  */
 const GONE_S = 10;
 
 /**
- * Counts the replicas that a primary has in touch, by `INFO replication`:
- * `slave0:ip=…,port=…,state=online,offset=…,lag=…`. A replica that came back counts once.
+ * Counts the replicas that are connected to a primary and report to it, by `INFO replication`:
+ * `slave0:ip=…,port=…,state=online,offset=…,lag=…`. A replica that has reconnected is counted once.
  */
 export function attachedIn(info: string): number {
   const places = new Set<string>();
@@ -23,17 +24,17 @@ export function attachedIn(info: string): number {
   return places.size;
 }
 
-/** The replicas that primaries have in touch. */
+/** The numbers of replicas that are connected to the primaries. */
 export interface Attached {
-  /** The number that every primary has at least. */
+  /** The smallest number that a primary has. */
   readonly least: number;
-  /** The number that one of them has at most. */
+  /** The largest number that a primary has. */
   readonly most: number;
 }
 
 /**
- * Says in words that an operator has to change something for `failover`, on servers whose disks suffice. @param
- * replicas the number waited for.
+ * Makes the advice for `failover` if the servers' disk settings are sufficient. @param replicas the number that is
+ * waited for.
  */
 function replicaAdvice(replicas: number, { least, most }: Attached): string {
   const found = `waitReplicas is ${replicas}, and ${least === most ? most : `${least} to ${most}`} attached to each primary.`;
@@ -43,35 +44,35 @@ function replicaAdvice(replicas: number, { least, most }: Attached): string {
   return `${found} For 'failover' attach ${replicas}, or lower waitReplicas (by default the most that were attached since the start).`;
 }
 
-/** The number of replicas that have to confirm an answer. */
+/** Computes the number of replicas that have to confirm a write before it is answered. */
 export interface Barrier {
-  /** Returns the number; 0: none, and no WAIT is sent. */
+  /** Returns the number. 0: no replica has to confirm, and no WAIT is sent. */
   readonly replicas: () => number;
   /**
    * Returns the number for a primary that has `attached` replicas now.
    *
-   * @throws Fault `not_durable` if more replicas could take its place than are waited for.
+   * @throws Fault `not_durable` if more replicas than that could take the primary's place.
    */
   readonly needed: (attached: number) => number;
-  /** Notes the attached replicas. @returns the number that `failover` waits for. */
+  /** Takes the numbers of connected replicas. @returns the number that has to confirm for `failover`. */
   readonly seen: (attached: Attached) => number;
-  /** Makes the text of `Store.durabilityAdvice`, by the replicas seen last. */
+  /** Makes the text of `Store.durabilityAdvice`, by the numbers that were seen last. */
   readonly advice: () => string;
   /**
-   * Sets the durability that answers need; until then it is `failover`.
+   * Sets the durability that answers need; until it is called, `failover` is assumed.
    *
    * @throws ConfigError if more replicas are attached than `waitReplicas` says, even on a server whose settings are
-   * unknown.
+   *   unknown.
    */
   readonly keep: (required: Durability) => void;
 }
 
 /**
- * Makes the barrier of a store. Replicas that left still count: one that was promoted looks like one that left. What
- * the others go on to confirm to the old primary is lost with it.
+ * Makes the barrier of a store. Replicas that disconnected are still counted, because one of them may have been
+ * promoted. Writes that the others then confirm to the old primary are lost with that primary.
  *
- * @param asked `waitReplicas`; undefined: the most replicas that were attached since the start. If no more than `disk`
- * is required, it is one, as soon as every primary had one.
+ * @param asked `waitReplicas`; undefined: the most replicas that were attached since the start. If no more than
+ *   `disk` is required, it is one, as soon as every primary had one.
  */
 export function barrierOf(asked: number | undefined): Barrier {
   let most = 0;

@@ -1,11 +1,12 @@
-// `Backend.commit` on Redis: units become the arguments of one script, and its answer a result (admission.md §8.3, §9.5).
+// `Backend.commit` on Redis: makes script arguments of the units, and a result of the script's reply (admission.md
+// §8.3, §9.5).
 // Called by redis-backend.ts; the script is `lua/commit.lua`.
 import type { CommitRequest, CommitResult, Expected, LoadResult, Scope, Unit, Write } from '../backend.ts';
 import { PROCESSES } from '../optimistic/row-data.ts';
 import { changesOf, indexOf, listName, rowName, rowText, seenOf, ttlOf, versionText } from './redis-rows.ts';
 import type { Session } from './sender-list.ts';
 
-/** Values in place of a body's length. */
+/** Values that replace a body's length: the body is kept, or deleted. */
 const BODY = { stays: -1, dropped: -2 } as const;
 
 interface Asked {
@@ -17,10 +18,10 @@ interface Asked {
   readonly bodies: Uint8Array[];
 }
 
-/** Commits units by one script. Before the first commit for a sender this process registers the sender. */
+/** Commits units by one script. Before its first commit for a sender, this process registers the sender. */
 export async function commit(session: Session, request: CommitRequest): Promise<CommitResult> {
   const sender = senderOf(request);
-  // Rows of processes have no sender, so workers need not look there.
+  // Rows of processes have no sender, so workers never search them.
   const registering = sender === PROCESSES.sender ? undefined : session.registry.register(sender);
   if (registering) await registering;
   const asked: Asked = { names: [], versions: [], units: [], writes: [], rows: [], bodies: [] };
@@ -29,7 +30,7 @@ export async function commit(session: Session, request: CommitRequest): Promise<
   const { rows, bodies, ...lists } = asked;
   const keyids = session.keyids.toNote(request.units);
   const told = { at: request.at, ...lists, keyids, counts: request.counts.map(indexOf) };
-  // One argument for all rows: a client takes as long over a short argument as over a long one.
+  // All rows are one argument, because a client needs as much time for a short argument as for a long one.
   const args = [rows.join(''), ...(bodies.length > 0 ? [Buffer.concat(bodies)] : [])];
   const { rest, ...seen } = seenOf(sender, request.counts, await session.run('commit', sender, told, args));
   session.keyids.noted(sender, keyids);
@@ -37,7 +38,7 @@ export async function commit(session: Session, request: CommitRequest): Promise<
   return { ...withAllNonces(session, sender, seen), refused: rest[0] as readonly number[] };
 }
 
-/** Replaces the sender's nonces, as a script told them, by those of all senders that are known. */
+/** Replaces the sender's number of nonces, as a script returned it, by the known number of all senders. */
 export function withAllNonces<Told extends LoadResult>(session: Session, sender: string, told: Told): Told {
   return told.nonces === undefined ? told : { ...told, nonces: session.counts.seen(sender, told.nonces) };
 }

@@ -1,4 +1,4 @@
-// Looks again at the settings of Redis servers while the store is used (admission.md §7.3).
+// Checks the settings of Redis servers again while the store is used (admission.md §7.3).
 // Called by redis-session.ts, and by redis-schema.ts for version and identity (`watchBy`).
 import { ConfigError, Fault } from '../../shared/errors.ts';
 import { type LookAgain, lookAgain } from '../schema-version.ts';
@@ -7,13 +7,13 @@ import { withTimeout } from './send-script.ts';
 import { checkKept } from './redis-settings.ts';
 
 /**
- * Looks at the servers' settings again. A server that restarts forgets the values of `CONFIG SET`, and a failover may
- * lead to one with other settings. Its answers would then not be as durable as when the store was opened.
+ * Checks the servers' settings again. A server that restarts forgets the values of `CONFIG SET`, and after a failover
+ * the new primary may have other settings. Answers would then be less durable than when the store was opened.
  */
 export interface Watch {
   /**
-   * Looks with each new connection and, while it is used, every 10 s. Once something is wrong, it looks with each call
-   * until it is mended. Otherwise undefined: there is nothing to wait for.
+   * Checks after each new connection, and every 10 s while it is used. After a failed check it checks on each call,
+   * until a check succeeds. Undefined if no check is due.
    *
    * @throws Fault `not_durable`, with the setting to change; `store_unavailable` at `deadline` (`performance.now()`).
    */
@@ -22,7 +22,7 @@ export interface Watch {
 
 export interface WatchOptions {
   readonly timeoutMs: number;
-  /** True if answers were on disk when the store was opened. */
+  /** True if writes were on disk before their answer when the store was opened. */
   readonly onDisk: boolean;
 }
 
@@ -40,7 +40,7 @@ export function watchOf(connection: RedisConnection, { timeoutMs, onDisk }: Watc
     () => performance.now(),
   );
   connection.on('ready', again.due);
-  // Cluster: a node that was not there before.
+  // A Cluster has a node that it did not have before.
   connection.on('+node', again.due);
   return watchBy(again);
 }

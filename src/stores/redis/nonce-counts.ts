@@ -1,24 +1,26 @@
-// Counts nonces of all senders over their slots, and limits sweeps of all (admission.md §6.7, §8.9).
-// Called by redis-session.ts; commits and sweeps tell the counts, sender-list.ts exchanges them.
+// Counts the nonces of all senders over their slots, and limits how often all senders are swept (admission.md §6.7,
+// §8.9).
+// Called by redis-session.ts. Commits and sweeps bring new counts, and sender-list.ts exchanges them between
+// processes.
 import type { Unit } from '../backend.ts';
 import { scopeName } from '../optimistic/row-data.ts';
 
-/** The nonces of a sender. */
+/** The number of a sender's nonces. */
 export interface NonceCount {
   readonly sender: string;
   readonly nonces: number;
 }
 
 /**
- * The nonces of each sender, for the cap on all of them together (admission.md §8.9). They are as this process was told
- * last; for senders that others have seen since, as these told.
+ * The number of nonces of each sender, for the cap on all of them together (admission.md §8.9). It is the last number
+ * that a script returned to this process, or a newer one from another process.
  */
 export interface NonceCounts {
-  /** Notes a count that a script told. @returns the nonces of all senders. */
+  /** Saves a number that a script returned. @returns the number of nonces of all senders. */
   seen(sender: string, nonces: number): number;
-  /** Returns the counts that were noted since the last call, for the other processes. */
+  /** Returns the numbers saved since the last call, to publish them to the other processes. */
   take(): readonly NonceCount[];
-  /** Takes the counts of the others. For senders whose counts were noted since, this process knows better. */
+  /** Takes over the numbers of other processes, except for senders whose number was saved since the last `take`. */
   merge(counts: readonly NonceCount[]): void;
 }
 
@@ -47,10 +49,10 @@ export function nonceCounts(): NonceCounts {
   };
 }
 
-/** The rest after a sweep of all senders, as a multiple of its duration: so sweeps take a tenth of the time. */
+/** The pause after a sweep of all senders, as a multiple of its duration. So sweeps run for a tenth of the time. */
 const REST = 9;
 
-/** The most senders that are swept without a rest: they are one round trip, as many as the accept itself makes. */
+/** The most senders that are swept without a pause afterwards. So few are swept in one round trip. */
 const FEW = 64;
 
 /** The result of a sweep of all senders. */
@@ -61,12 +63,12 @@ interface Swept {
 }
 
 /**
- * Runs sweeps of all senders, each of which is a script for every sender. Near the cap on all nonces every accept of
- * everybody asks for one. So calls share the one under way, and with many senders sweeps run for at most a tenth of the
+ * Runs sweeps of all senders, each of which runs a script for every sender. Near the cap on all nonces every accept
+ * asks for such a sweep. So calls share a running sweep, and with many senders sweeps run for at most a tenth of the
  * time.
  *
  * @param now returns ms.
- * @returns a function that returns the number of deleted nonces; 0 if the sweep is left out.
+ * @returns a function that returns the number of deleted nonces; 0 if no sweep was run.
  */
 export function sweepsOfAll(
   now: () => number = () => performance.now(),
@@ -89,23 +91,23 @@ export function sweepsOfAll(
   };
 }
 
-/** A key id, and the time at which the last of its nonces is over for certain. Unix ms. */
+/** A key id, and a time at which all its nonces have expired for certain. Unix ms. */
 type KeyidUntil = readonly [keyid: string, untilMs: number];
 
-/** The key ids that each sender has. They are noted once an hour, and not with each nonce. */
+/** The key ids of each sender. Each is written once an hour, and not with each nonce. */
 export interface Keyids {
   readonly toNote: (units: readonly Unit[]) => readonly KeyidUntil[];
-  /** Remembers that a script has noted them. */
+  /** Remembers that a script has written them. */
   readonly noted: (sender: string, keyids: readonly KeyidUntil[]) => void;
 }
 
 /**
- * The time that is noted ahead. It means one write an hour for a key id in use. An unused key id is still checked for
- * an hour. Ms.
+ * The time that is added when a key id is written. So a key id in use is written once an hour, and an unused one is
+ * still checked for an hour. Ms.
  */
 const AHEAD_MS = 3_600_000;
 
-/** The most key ids that are remembered; beyond, they are noted again. */
+/** The most key ids that are remembered; above this number some are written again. */
 const MOST = 10_000;
 
 export function keyidsOf(): Keyids {

@@ -1,4 +1,5 @@
-// Sends scripts: waits for the connection and the looks, bounds calls, and shares one WAIT between many (admission.md §9.5).
+// Sends scripts: waits for connection and checks, limits calls, and shares one WAIT between many of them
+// (admission.md §9.5).
 // Made by redis-session.ts; send-script.ts does the sending.
 import { Fault } from '../../shared/errors.ts';
 import { type RedisConnection, asFault } from './redis-client.ts';
@@ -17,7 +18,8 @@ function gateOf(connection: RedisConnection): Gate {
   return {
     ready: (deadline) => {
       if (connection.status === 'ready') return undefined;
-      // A client is at its end only if it gave up for good, as on a name that did not resolve. It may begin again.
+      // The status of a client is `end` only if it gave up reconnecting, as for a name that did not resolve. It may
+      // connect again.
       if (connection.status === 'end') connection.connect().catch(() => undefined);
       return new Promise((resolve, reject) => {
         const leave = (): void => {
@@ -41,7 +43,7 @@ function gateOf(connection: RedisConnection): Gate {
   };
 }
 
-/** Keeps `work` among the running works until it settles, so that a close can wait for it. */
+/** Keeps `work` in `running` until it settles, so that a close can wait for it. */
 function tracked<T>(running: Set<Promise<unknown>>, work: Promise<T>): Promise<T> {
   running.add(work);
   const gone = (): void => void running.delete(work);
@@ -49,20 +51,25 @@ function tracked<T>(running: Set<Promise<unknown>>, work: Promise<T>): Promise<T
   return work;
 }
 
-/** The way to the servers. */
+/** Sends scripts to the servers. */
 export interface Pipeline {
-  /** Runs a script, and answers once enough replicas have it. @throws Fault `store_unavailable`, `not_durable`. */
+  /**
+   * Runs a script, and answers once enough replicas have its writes. @throws Fault `store_unavailable`,
+   * `not_durable`.
+   */
   readonly run: (call: Call) => Promise<unknown>;
-  /** Runs a script on which no answer rests: it waits for no replica, and for no look at the settings. */
+  /**
+   * Runs a script on whose writes no answer depends. It waits neither for replicas nor for a check of the settings.
+   */
   readonly read: (call: Call) => Promise<unknown>;
-  /** Resolves when nothing is under way. */
+  /** Resolves when no call is running. */
   readonly idle: () => Promise<void>;
 }
 
-/** The looks that are due before something is sent. */
+/** The checks that may be due before something is sent. */
 interface Watches {
   readonly schema: Watch;
-  /** The look at the servers' settings. A call by `read` goes without it. */
+  /** The check of the servers' settings. Calls by `read` skip it. */
   readonly kept: Watch;
 }
 
@@ -73,11 +80,11 @@ const MOST = 128;
 const WAITING_MOST = 10_000;
 
 /**
- * Makes the pipeline. Without replicas each call goes out at once.
+ * Makes the pipeline. If no replica has to confirm, each call is sent at once.
  *
- * With replicas, calls that come while a batch is under way share the next one. It is a pipeline of their scripts, and
- * behind them one INFO and one WAIT. All go over one connection, because that is what WAIT waits for. A call takes one
- * round trip, and a call that comes alone does not wait.
+ * With replicas, calls that come while a batch is running share the next batch. A batch is a pipeline of their
+ * scripts, followed by one INFO and one WAIT. All are sent over one connection, because WAIT waits only for the
+ * writes of its own connection. A call takes one round trip, and a call that comes alone does not wait.
  */
 export function pipelineOf(
   connection: RedisConnection,
@@ -112,7 +119,7 @@ export function pipelineOf(
   };
 }
 
-/** Runs one after the other. Mostly there is nothing to wait for, and no promise is made. */
+/** Runs `second` after `first`. Mostly there is nothing to wait for, and no promise is made. */
 function after(
   first: Promise<void> | undefined,
   second: () => Promise<void> | undefined,
@@ -120,11 +127,12 @@ function after(
   return first ? first.then(() => second()) : second();
 }
 
-/** Makes a gate that passes after the connection is ready and the look is done. */
+/** Makes a gate that opens when the connection is ready and the check is done. */
 function watchedGate(connection: RedisConnection, gate: Gate, watch: Watch): Gate {
   const waitUntilReady = async (first: Promise<void>, deadline: number): Promise<void> => {
     await first;
-    // A command given to the client while it is not connected is sent later, even if its call was given up meanwhile.
+    // If a command is passed to the client while it is not connected, the client sends it later. That happens even if
+    // the call was given up meanwhile, so nothing is passed until the connection is ready.
     while (connection.status !== 'ready') {
       await gate.ready(deadline);
       await watch.passed(deadline);
@@ -164,7 +172,7 @@ function batchesOf(
   };
 }
 
-/** Ends a call with its time limit: its reply may be lost, or the connection dead without knowing. */
+/** Ends a call at its time limit: its reply may be lost, or its connection may be dead without an error. */
 function limited(
   call: Call,
   timeoutMs: number,

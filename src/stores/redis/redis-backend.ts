@@ -16,7 +16,7 @@ import { ADVICE } from './redis-settings.ts';
 /** Loads rows, for `Backend.load`. */
 async function load(session: Session, { rows, bodies, counts }: LoadRequest): Promise<LoadResult> {
   const sender = (rows[0] ?? bodies[0])?.scope.sender ?? counts[0]?.sender ?? '';
-  // Registering brings the counts of nonces that other processes told.
+  // The first registration also brings the numbers of nonces from other processes.
   if (counts.length > 0) await session.registry.register(sender);
   const reply = await session.read('load', sender, {
     names: [...rows, ...bodies].map(rowName),
@@ -28,15 +28,15 @@ async function load(session: Session, { rows, bodies, counts }: LoadRequest): Pr
 }
 
 /**
- * Makes the backend on Redis. Its batches have no bound on concurrency: Redis works on one script while the next one is
- * planned.
+ * Makes the backend on Redis. The number of concurrent batches has no limit: Redis runs one script while the next one
+ * is planned.
  */
 export function redisBackend(sessionOptions: Omit<SessionOptions, 'identityChanged' | 'barrier'>): Backend {
   const listeners = new Set<(identity: StoreIdentity) => void>();
   const identityChanged = (identity: StoreIdentity): void => {
     for (const listener of listeners) listener(identity);
   };
-  // Outlives a session that could not be opened.
+  // Made here, so that it survives a session that could not be opened.
   const barrier = barrierOf(sessionOptions.waitReplicas);
   const options: SessionOptions = { ...sessionOptions, identityChanged, barrier };
   let opening: Promise<Session> | undefined;

@@ -1,4 +1,4 @@
-// The ioredis client: the store's own connection, and the meaning of its errors (admission.md §9.5).
+// The ioredis client: the store's own connection, and its errors (admission.md §9.5).
 // Called by the other files of this folder.
 import { ConfigError, Fault, messageOf } from '../../shared/errors.ts';
 
@@ -30,7 +30,7 @@ export interface RedisConnection {
   readonly evalBuffer: Send;
   readonly evalshaBuffer: Send;
   pipeline(): Pipeline;
-  /** Present in a Cluster alone. */
+  /** Present only in a Cluster. */
   nodes?(role: 'master'): RedisConnection[];
 }
 
@@ -47,20 +47,22 @@ interface ClientOptions {
   readonly redisOptions?: Readonly<Record<string, unknown>>;
 }
 
-/** The longest wait between two tries to connect, or to hear that the server has loaded its data. Ms: 1 s. */
+/**
+ * The longest pause between two tries to connect, and between two checks if a server has loaded its data. Ms: 1 s.
+ */
 const RECONNECT_MS = 1000;
 
 const retryStrategy = (times: number): number => Math.min(times * 50, RECONNECT_MS);
 
 /**
- * Options that a node's connection must have, whatever the caller's has.
+ * Options that the connection to a node must have, even if the caller's client has others.
  *
- * - The client sends nothing twice. A `WAIT` resent on a new connection waits for nothing, and claims that replicas
- *   have what they may lack. So all that is under way fails with the connection, and the store sends script and WAIT
- *   anew, together.
- * - It reconnects without end, and away from a primary that became a replica.
- * - A connection that answers nothing is given up.
- * - A server that loads its data is asked again soon: sellers retry for some 15 s in all.
+ * - The client sends nothing twice. A `WAIT` that is resent on a new connection would wait for nothing, and report
+ *   confirmations for writes that replicas may lack. So all running calls fail with their connection, and the store
+ *   sends script and WAIT again, together.
+ * - It reconnects for ever, also if its server is a primary that became a replica.
+ * - A connection that does not answer is closed.
+ * - A server that is loading its data is asked again soon, because sellers retry for only some 15 s.
  */
 function nodeOptions(timeoutMs: number): Record<string, unknown> {
   return {
@@ -72,13 +74,13 @@ function nodeOptions(timeoutMs: number): Record<string, unknown> {
     enableAutoPipelining: false,
     commandTimeout: undefined,
     monitor: false,
-    // Replies have one shape, whatever the client's version and settings.
+    // With these, replies have one shape for all versions and settings of the client.
     protocol: 2,
     stringNumbers: false,
   };
 }
 
-/** Makes the store's own connection. The caller's may be blocked, subscribed, or read from replicas. */
+/** Makes the store's own connection. The caller's may be blocked or subscribed, or may read from replicas. */
 export function duplicateOf(client: RedisClient, timeoutMs: number): RedisConnection {
   const duplicate = client.duplicate as (...args: unknown[]) => unknown;
   const node = nodeOptions(timeoutMs);
@@ -129,25 +131,27 @@ export function checkClient(client: RedisClient): void {
   checkPrefix('keyPrefix of the client', (client.options as ClientOptions).keyPrefix ?? '');
 }
 
-/** Checks a prefix. Redis Cluster takes the first `{…}` of a key for its slot, and that has to be the sender's. */
+/** Checks a prefix. Redis Cluster uses the first `{…}` of a key to find its slot. That has to be the sender's. */
 export function checkPrefix(name: string, prefix: string): void {
   if (/[{}]/.test(prefix)) {
     throw new ConfigError(`redisStore: ${name} contains { or }. Take one without.`);
   }
 }
 
-/** Answers of a server that may differ in a moment, or on another node. */
+/** Answers of a server that may be different a moment later, or on another node. */
 const PASSING =
   /^(READONLY|UNBLOCKED|LOADING|MOVED|ASK|TRYAGAIN|CLUSTERDOWN|MASTERDOWN|BUSY|Too many Cluster redirections)\b/;
 
-/** The beginning of an error that the server answered, which is its code. All other errors are the connection's. */
+/**
+ * The beginning of an error that a server answered, which is its code. All other errors are those of the connection.
+ */
 const ANSWERED = /^-?[A-Z]{2,}\b/;
 
 export function isNoScript(error: unknown): boolean {
   return messageOf(error).startsWith('NOSCRIPT');
 }
 
-/** True if the node does not hold the slot, or no longer. */
+/** True if the node does not have the slot, or no longer has it. */
 export function isMoved(error: unknown): boolean {
   return messageOf(error).startsWith('MOVED');
 }
@@ -165,8 +169,8 @@ export function isForbidden(error: unknown): boolean {
 }
 
 /**
- * True if the same call may succeed when it is repeated at once. Every script can run again: its owner or accept makes
- * it the same.
+ * True if the same call may succeed when it is repeated at once. Every script can be repeated: because of its owner
+ * or `acceptId`, a second run has the same result.
  */
 export function isPassing(error: unknown): boolean {
   if (error instanceof Fault) return false;
@@ -174,12 +178,15 @@ export function isPassing(error: unknown): boolean {
   return PASSING.test(text) || !ANSWERED.test(text);
 }
 
-/** True if the cause may be in the rows of one request, or one of them could not be packed: the others succeed alone. */
+/**
+ * True if the rows of one request may have caused the error, or one could not be packed. Then the others are sent
+ * alone.
+ */
 export function isAboutOne(error: unknown): boolean {
   return !(error instanceof Fault) || /^(ERR|WRONGTYPE)\b/.test(messageOf(error.cause));
 }
 
-/** Fixed sentences for errors that an operator can mend; `cause` has the client's own words. */
+/** Fixed messages for errors that an operator can correct; `cause` has the client's own error. */
 const MENDED: readonly (readonly [RegExp, string])[] = [
   [/^OOM/, 'is out of memory: raise maxmemory, or lower the caps of senders'],
   [/^MISCONF/, 'refuses writes because it cannot write to its disk: free space, then look into its log'],

@@ -1,5 +1,5 @@
 // Finds rows that are due, over senders in different slots (admission.md §4.12, §8.15).
-// Called by redis-backend.ts; senders are asked how much they have, in turn and no further than needed, then rows are taken.
+// Called by redis-backend.ts. It asks senders for the number of their due rows, and then takes rows.
 import type { DueRequest, DueResult, RowId, TurnRequest, TurnResult } from '../backend.ts';
 import { isCrossSlot } from './redis-client.ts';
 import type { Seen } from './redis-rows.ts';
@@ -8,25 +8,25 @@ import { forEach } from './redis-senders.ts';
 import type { Session } from './sender-list.ts';
 
 /**
- * Senders are asked how much they have due, in the order of their turns, and no further than is needed. Then rows are
- * taken from those that have some.
+ * Senders are asked in turn for the number of their due rows, until enough rows are found. Then rows are taken from
+ * the senders that have some.
  */
 
-/** The senders that one script looks at, and those that are looked at before the results are counted. */
+/** The most senders that one script examines, and the most examined before the found rows are counted. */
 const TOGETHER = 256;
 const AT_ONCE = 4 * TOGETHER;
-/** The same if each sender needs a script of its own. */
+/** The second number if each sender needs a script of its own. */
 const AT_ONCE_APART = 64;
 
-/** The due rows of some senders, on the clock of their server. */
+/** The due rows of some senders, at the time of their server. */
 interface Look {
   readonly now: number;
-  /** The time at which the first row comes due whose time has not come; Infinity: none is known. */
+  /** The time at which the next row comes due; Infinity if none is known. Unix ms. */
   readonly next: number;
-  /** The time at which the first row of all comes due, or came, suspects included. */
+  /** The time at which the first row of all is or was due, suspects included. Unix ms. */
   readonly first: number;
   readonly isSuspectDue: boolean;
-  /** The senders with due rows, in their order, and how many they have. */
+  /** The senders with due rows in the order of their turns, and how many rows each has. */
   readonly found: readonly (readonly [sender: string, count: number])[];
 }
 
@@ -57,15 +57,15 @@ async function looksAt(session: Session, senders: readonly string[], asked: Look
     return await forEach(groups, (group) => lookAt(session, group, asked));
   } catch (error) {
     if (slots.areApart || !isCrossSlot(error)) throw error;
-    // These are servers that share the keys out behind one address.
+    // Several servers share the keys behind one address, so each sender needs a script of its own from now on.
     slots.areApart = true;
     return looksAt(session, senders, asked);
   }
 }
 
 /**
- * Looks at senders until enough of them have due rows. @param enough the number of such senders; the rest are not
- * looked at.
+ * Examines senders until enough of them have due rows. @param enough the number of such senders, after which no more
+ * are examined.
  */
 async function looks(
   session: Session,
@@ -85,7 +85,7 @@ async function looks(
   return out;
 }
 
-/** Returns all senders by name, beginning with the one behind `after`. */
+/** Returns all senders by name, beginning with the first name after `after`. */
 async function sendersInTurn(
   session: Session,
   { senders, after }: Pick<DueRequest, 'senders' | 'after'>,
@@ -95,7 +95,7 @@ async function sendersInTurn(
   return at <= 0 ? all : [...all.slice(at), ...all.slice(0, at)];
 }
 
-/** Divides the `max` rows that are to be taken among senders: the first row of each, then the second of each. */
+/** Divides `max` rows among senders: the first row of each, then the second of each. Returns the number for each. */
 function sharesOf(asked: readonly Look[], max: number): ReadonlyMap<string, number> {
   const found = asked.flatMap((look) => look.found);
   const shares = new Map<string, number>();
@@ -109,7 +109,7 @@ function sharesOf(asked: readonly Look[], max: number): ReadonlyMap<string, numb
   return shares;
 }
 
-/** Returns the ms until a row comes due beside the `max` that are taken. */
+/** Returns the ms until another row is due, besides the `max` rows that are taken; undefined if none is known. */
 function nextOf(asked: readonly Look[], max: number): number | undefined {
   const due = asked.flatMap(({ found }) => found).reduce((sum, [, count]) => sum + count, 0);
   if (due > max) return 0;
@@ -120,7 +120,7 @@ function nextOf(asked: readonly Look[], max: number): number | undefined {
 const nowOf = async (session: Session, asked: readonly { readonly now: number }[]): Promise<number> =>
   asked.length === 0 ? session.clock() : Math.min(...asked.map(({ now }) => now));
 
-/** Orders rows in turns, by the order of senders: the first of each, then the second of each. */
+/** Orders rows in turns: the first of each sender, then the second of each. Senders keep their order. */
 function inTurns<T>(bySender: readonly (readonly T[])[]): readonly T[] {
   const most = Math.max(0, ...bySender.map(({ length }) => length));
   return Array.from({ length: most }, (_, turn) =>
@@ -157,7 +157,7 @@ export async function due(session: Session, request: DueRequest): Promise<DueRes
   };
 }
 
-/** The suspect of a sender whose turn it is, and the number of the sender's due suspects. */
+/** A sender's suspect that is to run first, and the number of the sender's due suspects. */
 interface FoundSuspect {
   readonly seen: Seen;
   readonly id: RowId;
@@ -167,7 +167,7 @@ interface FoundSuspect {
 }
 
 interface SuspectAsked {
-  /** The time for which it is withheld from others, ms; 0: it is only looked at. */
+  /** The time for which the suspect is reserved, ms; 0: it is not reserved. */
   readonly hold: number;
   readonly longest: number;
 }
@@ -184,12 +184,12 @@ async function suspectOf(session: Session, sender: string, asked: SuspectAsked):
   };
 }
 
-/** The most suspects of one sender that are counted. */
+/** The most due suspects of one sender that are counted. */
 const SUSPECTS = 1000;
 
 /**
- * Takes one suspect of all senders. Each sender that has some names the one whose turn it is, then the first of these
- * is taken.
+ * Takes one suspect of all senders. Each sender that has some names the one that is to run first. Then the first of
+ * these is taken.
  */
 async function dueSuspect(
   session: Session,

@@ -1,10 +1,10 @@
-// Names and texts of rows on Redis, changes of their indexes, and answers of scripts as rows (admission.md §8.3).
-// Called by commit.ts and by the files that look for rows; `lua/rows.lua` has the same names.
+// Names and texts of rows on Redis, changes of their indexes, and replies of scripts as rows (admission.md §8.3).
+// Called by commit.ts and by the files that search rows; `lua/rows.lua` has the same names.
 import { isRegistration } from '../optimistic/row-data.ts';
 import { turnIn } from '../optimistic/commit-unit.ts';
 import type { Counted, LoadResult, Row, RowId, RowKind, Scope, Write } from '../backend.ts';
 
-/** The names and letters of rows, as `lua/rows.lua` has them. */
+/** The letters of the kinds of rows, as `lua/rows.lua` has them. */
 
 const LETTERS: Record<RowKind, string> = {
   record: 'r',
@@ -25,15 +25,15 @@ export const letterOf = (kind: RowKind): string => LETTERS[kind];
 const KINDS = new Map(Object.entries(LETTERS).map(([kind, letter]) => [letter, kind as RowKind]));
 const LISTS: Record<NonNullable<Write['list']>, string> = { queued: 'q', leased: 'l', dead: 'k' };
 
-/** The separator of key id and nonce. It stands in no id (`columnText`). */
+/** The separator between key id and nonce. No id contains it (`columnText`). */
 const BEHIND_KEYID = '\0';
 
 /** The digits of a version: 52 bits. */
 const VERSION_DIGITS = 16;
 
 /**
- * The time after its expiry at which Redis itself deletes a finished row, if no sweep has come. It frees the memory of
- * senders that fell silent. Ms: 1 h.
+ * The time after its expiry at which Redis itself deletes a finished row that no sweep has deleted. It frees the
+ * memory of senders that no longer send. Ms: 1 h.
  */
 const SLACK_MS = 3_600_000;
 
@@ -60,7 +60,7 @@ export function rowText({ next, link, expiresAt, list, waitsFor, bytes, suspect,
   return `${versionText(next)} ${JSON.stringify(head)}\n${data}`;
 }
 
-/** Returns the time at which Redis may delete a row by itself, Unix ms on its own clock; 0: it may not. */
+/** Returns the time at which Redis may delete a row by itself, Unix ms by its own clock; 0: never. */
 export function ttlOf({ expiresAt, list, bytes }: Write, offsetMs: number): number {
   return expiresAt === null || list !== null || bytes > 0
     ? 0
@@ -68,8 +68,8 @@ export function ttlOf({ expiresAt, list, bytes }: Write, offsetMs: number): numb
 }
 
 /**
- * Returns index and score in turn. The score is false if the row leaves the index, and true for the place that the
- * script gives the row.
+ * Returns pairs of index and score, flattened. The score is false if the row is removed from the index. It is true if
+ * the script decides the score: the row's time of insertion.
  */
 export function changesOf(write: Write): (string | number | boolean)[] {
   const { kind, scope, expiresAt, list, waitsFor, before } = write;
@@ -87,8 +87,8 @@ export function changesOf(write: Write): (string | number | boolean)[] {
 type Before = NonNullable<Write['before']>;
 
 /**
- * Changes of the indexes of due rows. A time is set again even if it is the same: it may have been put off while a
- * worker looked at the row.
+ * Returns the changes of the indexes of due rows. A due time is written even if it is unchanged, because a worker may
+ * have moved it when it reserved the row.
  */
 function changesOfTurns({ dueAt, suspect }: Write, was: Before): (string | number | boolean)[] {
   const out: (string | number | boolean)[] = [];
@@ -100,12 +100,12 @@ function changesOfTurns({ dueAt, suspect }: Write, was: Before): (string | numbe
 const listIndex = (list: Write['list']): string | undefined => (list === null ? undefined : LISTS[list]);
 const waitIndex = (task: string | null): string | undefined => (task === null ? undefined : `y:${task}`);
 
-/** Moves a row out of one index, into another. */
+/** Removes a row from one index, and adds it to another. */
 function moved(from: string | undefined, to: string | undefined): (string | boolean)[] {
   return [...(from === undefined ? [] : [from, false]), ...(to === undefined ? [] : [to, true])];
 }
 
-/** The values of a new row, which stands in no index. */
+/** The values of a row before its insertion, when it is in no index. */
 const NOT_INDEXED: Before = {
   expiresAt: null,
   dueAt: null,
@@ -122,7 +122,7 @@ function changesOfRegistration({ kind, waitsFor, before }: Write): (string | num
   return out;
 }
 
-/** Returns the indexes of a kind of registrations: `all` has ids by id, `due` has due ids by time. */
+/** Returns the indexes of a kind of registrations: `all` has all ids in order, `due` has ids by their due time. */
 export function registrationIndexes(kind: RowKind): { readonly all: string; readonly due: string } {
   return { all: `a:${LETTERS[kind]}`, due: `d:${LETTERS[kind]}` };
 }
@@ -131,7 +131,7 @@ export function textOf(reply: unknown): string {
   return Buffer.isBuffer(reply) ? reply.toString() : String(reply);
 }
 
-/** Reads a row. @param name as `rowName` makes it. */
+/** Reads a row. @param name as `rowName` returns it. */
 export function rowOf(sender: string, name: string, text: string): Row {
   const kind = KINDS.get(name.slice(0, 1)) ?? 'record';
   const at = kind === 'nonce' ? name.indexOf(BEHIND_KEYID) : 1;
@@ -145,7 +145,7 @@ export function rowOf(sender: string, name: string, text: string): Row {
   };
 }
 
-/** Reads rows from names and rows in pairs, with bodies by id. */
+/** Reads rows from a list of alternating names and rows; `bodies` alternates ids and bodies. */
 export function rowsOf(sender: string, reply: readonly unknown[], bodies: readonly unknown[] = []): Row[] {
   const byId = new Map<string, Uint8Array>();
   for (let at = 0; at < bodies.length; at += 2) {
@@ -161,16 +161,16 @@ export function rowsOf(sender: string, reply: readonly unknown[], bodies: readon
   return rows;
 }
 
-/** The answer of `lua/commit.lua`, `load.lua` and `take.lua`. */
+/** The reply of `lua/commit.lua`, `load.lua` and `take.lua`. */
 export interface Seen extends LoadResult {
   readonly isOld: boolean;
   /** The nonces of the sender. */
   readonly nonces: number | undefined;
-  /** The parts of the answer that only one script has. */
+  /** The further parts of the reply, which differ from script to script. */
   readonly rest: readonly unknown[];
 }
 
-/** Reads an answer. @param scopes those whose counts were asked for. */
+/** Reads a reply. @param scopes the scopes whose counts were requested. */
 export function seenOf(sender: string, scopes: readonly Scope[], reply: unknown): Seen {
   const [now, isOld, rows, counts, bodies = [], ...rest] = reply as [
     number,

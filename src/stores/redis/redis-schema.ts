@@ -10,8 +10,8 @@ import { isSilence, lookMs } from './redis-settings.ts';
 import { type Watch, watchBy } from './identity-check.ts';
 
 /**
- * The script that reads version and identity in one step, and makes both if neither is there. They never expire. With
- * another version nothing is made. A registry without a version is that of version 1.
+ * The script that reads version and identity in one step, and creates both if neither exists. They never expire. If
+ * the version is another one, nothing is created. A registry without a version belongs to version 1.
  */
 const IDENTIFY = `
 local version = redis.call('GET', KEYS[2]) or (redis.call('EXISTS', KEYS[3]) == 1 and '1')
@@ -21,7 +21,7 @@ if redis.call('SET', KEYS[1], ARGV[1], 'NX') then return { ARGV[2], ARGV[1], ver
 return { ARGV[2], redis.call('GET', KEYS[1]), 0 }`;
 
 /**
- * Returns the store's identity. `isNew`: this very call made it.
+ * Returns the store's identity. `isNew`: this call created it.
  *
  * @throws ConfigError if the keys have another version.
  */
@@ -33,7 +33,10 @@ export async function identify(connection: RedisConnection, { identity }: Keys):
   return { id: textOf(id), isNew: Number(made) === 1 };
 }
 
-/** Checks the version; keys without one get it from `identify`. @throws ConfigError if the keys have another version. */
+/**
+ * Checks the version. If the keys have none, `identify` creates it. @throws ConfigError if the keys have another
+ * version.
+ */
 export async function checkSchema(connection: RedisConnection, { version }: Keys): Promise<void> {
   const found = await connection.call('GET', version);
   if (found !== null) expectVersion(found);
@@ -43,7 +46,7 @@ function expectVersion(found: unknown): void {
   const text = textOf(found);
   if (text === String(SCHEMA_VERSION)) return;
   const at = { store: 'redisStore', place: 'the keys have', own: 'a prefix' };
-  // A key of somebody else may hold anything, and the message goes to logs and terminals.
+  // The key may belong to somebody else and contain anything, and the message is written to logs and terminals.
   const shown = /^[\x21-\x7e]{1,40}$/.test(text) ? text : 'that cannot be printed';
   throw wrongVersion(at, SCHEMA_VERSION, /^[1-9]\d*$/.test(text) ? Number(text) : shown);
 }
@@ -52,13 +55,13 @@ interface SchemaWatchOptions {
   readonly keys: Keys;
   readonly timeoutMs: number;
   readonly clockOffsetMs: () => number;
-  /** Returns the identity that the store has, as far as is known. */
+  /** Returns the identity that this process knows. */
   readonly known: () => string;
   readonly identityChanged: (identity: StoreIdentity) => void;
 }
 
 /**
- * Looks at version and identity every 10 s. Keys that are gone (`FLUSHALL`) get both anew.
+ * Checks version and identity every 10 s. Keys that were deleted (`FLUSHALL`) get both again.
  *
  * @throws Fault `misconfigured` if `identify` or `identityChanged` throws ConfigError.
  */
@@ -74,7 +77,7 @@ export function schemaWatchOf(
     try {
       await withTimeout(check(), lookMs(connection, timeoutMs));
     } catch (error) {
-      // Only the node of this one slot is silent: calls to the others go on.
+      // Only the node of these keys' slot does not answer: calls to the other nodes must go on.
       if (isCluster(connection) && isSilence(error)) return;
       throw whileRunning(error);
     }

@@ -5,9 +5,9 @@ import type { InboxQuery } from '../store.ts';
 import { listName, rowOf, textOf } from './redis-rows.ts';
 import type { Session } from './sender-list.ts';
 
-/** Senders are in different slots, so no script sees them all. A question to all of them is a question to each. */
+/** Senders are in different slots, so no script can read them all. A query over all senders is one query to each. */
 
-/** The most senders that are asked at the same time. */
+/** The most senders that are queried at the same time. */
 const AT_ONCE = 64;
 
 /** Runs `ask` for every sender, or group of senders, some at a time. */
@@ -40,8 +40,8 @@ export async function page(session: Session, query: InboxQuery): Promise<Page> {
 }
 
 /**
- * Counts records, for `Backend.listCounts`. The server's counts have expired rows too, so these are swept first if
- * there is anything to count.
+ * Counts records, for `Backend.listCounts`. The server's counts include expired rows. So if there is anything to
+ * count, expired rows are deleted before.
  */
 export async function listCounts(session: Session): Promise<readonly ListCount[]> {
   const counted = async (sender: string): Promise<readonly unknown[]> =>
@@ -65,8 +65,8 @@ function countsOf(sender: string, reply: readonly unknown[]): ListCount[] {
 }
 
 /**
- * Finds the end of a page. Rows of two senders can have one place, and the next page begins behind a place. So a page
- * ends before or behind all of them.
+ * Finds the end of a page. Rows of two senders can have the same time of insertion, and the next page begins after
+ * such a time. So a page has all rows of one time, or none.
  */
 function endOf(all: readonly Placed[], limit: number): number {
   let end = limit;
@@ -103,7 +103,7 @@ async function sweepAll(
 ): Promise<{ readonly gone: number; readonly senders: number }> {
   const senders = await session.registry.senders();
   let gone = 0;
-  // All senders are swept, even if `most` is used up: the sweep also counts their nonces.
+  // All senders are swept, even after `most` rows are deleted, because the sweep also counts their nonces.
   for (let at = 0; at < senders.length; at += AT_ONCE) {
     const some = senders.slice(at, at + AT_ONCE);
     const left = Math.max(0, most - gone);
@@ -129,10 +129,12 @@ async function sweepSender(session: Session, sender: string, asked: Sweep): Prom
   return gone;
 }
 
-/** The most rows, and the most nonces, that one step deletes of a sender. */
+/** The most rows, and the most nonces, that one call deletes of a sender. */
 const SILENT_MOST = 1024;
 
-/** Deletes the expired rows of one more sender with each call, whichever process stored them. */
+/**
+ * Deletes the expired rows of one sender, with each call of another one, including those that other processes stored.
+ */
 export function silentSweeper(session: () => Session): () => Promise<void> {
   let turn = 0;
   return async () => {

@@ -1,4 +1,5 @@
-// Opens a connection of the store, checks the servers, and makes the session that scripts run on (admission.md §7.2, §9.5).
+// Opens the store's connection, checks the servers, and makes the session that runs scripts (admission.md §7.2,
+// §9.5).
 // Called by redis-backend.ts.
 import { orLate } from '../../shared/time-limits.ts';
 import { ConfigError, Fault } from '../../shared/errors.ts';
@@ -35,18 +36,21 @@ export interface SessionOptions {
   readonly waitTimeoutMs: number;
   readonly waitReplicas: number | undefined;
   readonly barrier: Barrier;
-  /** Called if the keys of an open store turn out to be another store's. Calls end with the error that it throws. */
+  /**
+   * Called if the keys of an open store turn out to be those of another store. Calls reject with the error that it
+   * throws.
+   */
   readonly identityChanged: (identity: StoreIdentity) => void;
 }
 
 /**
- * Opens a session. @throws ConfigError if the servers cannot keep the promise; Fault `store_unavailable` if none
- * answers.
+ * Opens a session. @throws ConfigError if the servers' settings are unsuitable; Fault `store_unavailable` if no
+ * server answers.
  */
 export async function openSession(options: SessionOptions): Promise<Session> {
   const connection = duplicateOf(options.client, options.timeoutMs);
   let connectionError: unknown;
-  // Errors of the connection come as an event, to which nobody else listens.
+  // Errors of the connection are emitted as an event, which nobody else listens to.
   connection.on('error', (error) => {
     connectionError = error;
   });
@@ -57,7 +61,7 @@ export async function openSession(options: SessionOptions): Promise<Session> {
     await loadScripts(connection, options.scripts);
     const onDisk = isOnDisk(await durabilityOf(connection, options.barrier.seen));
     const session = sessionOf(connection, { ...options, onDisk, identity });
-    // A missing right to run scripts on the store's keys shows only when one is run.
+    // Only a call shows if the user may not run scripts on the store's keys.
     await session.registry.senders();
     return session;
   } catch (error) {
@@ -85,7 +89,7 @@ async function connected(connection: RedisConnection, timeoutMs: number): Promis
 }
 
 /**
- * Loads the scripts, so that the first delivery takes one round trip as well. A server that forgets them gets them
+ * Loads the scripts, so that the first delivery takes one round trip, too. If a server forgets them, they are sent
  * again.
  */
 async function loadScripts(connection: RedisConnection, scripts: Scripts): Promise<void> {

@@ -1,21 +1,22 @@
-// Settings of Redis servers: version, eviction, append-only file and replicas, judged for durability (admission.md §7.2, §9.5).
-// Called by redis-session.ts and redis-schema.ts; identity-check.ts looks again.
+// Settings of Redis servers: version, eviction, append-only file and replicas, judged for durability (admission.md
+// §7.2, §9.5).
+// Called by redis-session.ts and redis-schema.ts; identity-check.ts repeats the check.
 import { ConfigError, Fault } from '../../shared/errors.ts';
 import type { Durability } from '../store.ts';
 import { type RedisConnection, isCluster, primaries, isForbidden, isPassing } from './redis-client.ts';
 import { type Attached, attachedIn } from './barrier.ts';
 import { withTimeout } from './send-script.ts';
 
-/** One primary as it describes itself. */
+/** A primary and its settings. */
 interface Server {
   readonly info: ReadonlyMap<string, string>;
-  /** The number of replicas that it has in touch. */
+  /** The number of replicas that are connected to it and report. */
   readonly attached: number;
   /** Reads a setting; undefined if CONFIG GET is not allowed. */
   readonly config: (name: string) => Promise<string | undefined>;
 }
 
-/** The oldest version: `SET … PXAT` is of 6.2. */
+/** The oldest supported version: the first with `SET … PXAT`. */
 const OLDEST = [6, 2] as const;
 
 async function serverOf(node: RedisConnection): Promise<Server> {
@@ -28,7 +29,7 @@ async function serverOf(node: RedisConnection): Promise<Server> {
   return { info, attached: attachedIn(text), config: (name) => configOf(node, name) };
 }
 
-/** Reads a setting. Managed services often forbid CONFIG. */
+/** Reads a setting; undefined if CONFIG is forbidden, as in many managed services. */
 async function configOf(node: RedisConnection, name: string): Promise<string | undefined> {
   try {
     const reply = (await node.call('CONFIG', 'GET', name)) as readonly unknown[];
@@ -44,7 +45,7 @@ function serversOf(connection: RedisConnection): Promise<Server[]> {
 }
 
 /**
- * Checks that every primary can keep the store's promise.
+ * Checks that every primary is suitable for the store.
  *
  * @throws ConfigError with the setting to change.
  */
@@ -74,7 +75,7 @@ function checkRole({ info }: Server, connection: RedisConnection): void {
   }
 }
 
-/** Checks the policy of eviction. Under any but `noeviction` a full server forgets events that were answered 2xx. */
+/** Checks the eviction policy. Unless it is `noeviction`, a full server deletes events that were answered 2xx. */
 async function checkEviction({ info, config }: Server): Promise<void> {
   const policy = (await config('maxmemory-policy')) ?? info.get('maxmemory_policy');
   if (policy === undefined || policy === 'noeviction') return;
@@ -83,14 +84,17 @@ async function checkEviction({ info, config }: Server): Promise<void> {
   );
 }
 
-/** The state when the store was opened, and the time for which a server may be silent. */
+/** The durability when the store was opened, and the time limit for a server's answer. */
 export interface KeptOptions {
-  /** True if answers were on disk. */
+  /** True if writes were on disk before their answer. */
   readonly onDisk: boolean;
   readonly timeoutMs: number;
 }
 
-/** The share of a call's time for the look at one of several primaries. The calls of the others go on meanwhile. */
+/**
+ * The share of a call's time limit that the check of one of several primaries may take. Calls to the others go on
+ * meanwhile.
+ */
 const SHARE = 1 / 4;
 
 export function lookMs(connection: RedisConnection, timeoutMs: number): number {
@@ -98,9 +102,9 @@ export function lookMs(connection: RedisConnection, timeoutMs: number): number {
 }
 
 /**
- * Checks that every primary is as durable as before. One of several that does not answer is skipped. Calls of its own
- * slots fail by themselves, and those of the others must not. It is looked at when it is back, which is a new
- * connection, or with the next look.
+ * Checks that every primary is as durable as before. If there are several, one that does not answer is skipped. Calls
+ * to its own slots fail by themselves, and calls to other slots must not. It is checked again after it has
+ * reconnected, or by the next check.
  *
  * @throws ConfigError with the setting to change; the connection's error if no primary answers.
  */
@@ -117,7 +121,7 @@ export async function checkKept(connection: RedisConnection, options: KeptOption
   if (errors.length > 0 && errors.length === nodes.length) throw errors[0];
 }
 
-/** True if the server has not answered the question. */
+/** True if the server did not answer the check. */
 export function isSilence(error: unknown): boolean {
   return !(error instanceof ConfigError) && (error instanceof Fault || isPassing(error));
 }
@@ -144,13 +148,13 @@ export const ADVICE: string =
   "For 'disk' set appendonly yes, appendfsync always and no-appendfsync-on-rewrite no on every primary; for 'failover' attach replicas to every primary, too.";
 
 /**
- * Returns the durability by the settings of all primaries.
+ * Returns the durability under the settings of all primaries.
  *
- * - `disk`: the append-only file is synced before a reply. Under `everysec` a power cut takes up to two seconds. With
- *   `no-appendfsync-on-rewrite` it takes all writes during a rewrite. Both are `process`.
+ * - `disk`: the append-only file is synced before a reply. Under `everysec` a power failure loses up to two seconds.
+ *   With `no-appendfsync-on-rewrite` it loses all writes during a rewrite. Both are `process`.
  * - `failover`: on disk, and confirmed before a reply by all replicas that could take the primary's place. With
- *   fewer, one may be the primary already while another still confirms to the old one. A primary that restarts from an
- *   older file would make its replicas forget too, so replicas alone are not enough.
+ *   fewer, one may be the primary already while another still confirms to the old one. A primary that restarts from
+ *   an older file would make its replicas forget too, so replicas alone are not enough.
  */
 export async function durabilityOf(
   connection: RedisConnection,

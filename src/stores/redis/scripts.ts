@@ -6,8 +6,8 @@ import { columnText } from '../text.ts';
 import { LUA } from './lua.ts';
 
 /**
- * The version of the meaning of keys: their names and types (`lua/rows.lua`, `lua/register.lua`), and the content of a
- * row. From the release of 0.1.0 on another meaning is the next version, with new names for all keys
+ * The version of the keys: their names and types (`lua/rows.lua`, `lua/register.lua`), and the content of a row.
+ * Since the release of 0.1.0 every change of these is a new version, with new names for all keys
  * (`docs/operations.md`, "Upgrades").
  */
 export const SCHEMA_VERSION = 4;
@@ -46,10 +46,13 @@ const OTHERS: Record<OtherScript, string> = {
 /** All scripts of the store. */
 export type Scripts = Readonly<Record<RowScript | OtherScript, Script>>;
 
-/** The hashes that the store needs. Redis clients run on Node and its like, and so does `node:crypto`. */
+/**
+ * The hash functions that the store needs. Redis clients run only on Node and similar runtimes, which have
+ * `node:crypto`.
+ */
 export interface Digests {
   readonly sha1Hex: (text: string) => string;
-  /** Returns 132 bits of a text's SHA-256, in characters that mean nothing to Redis. */
+  /** Returns 132 bits of a text's SHA-256, in characters without a special meaning in Redis. */
   readonly tag: (text: string) => string;
 }
 
@@ -74,22 +77,25 @@ export function scriptsOf({ sha1Hex }: Digests): Scripts {
 
 /** The names of a store's keys: the `KEYS` of its scripts. */
 export interface Keys {
-  /** Returns the two names that a script gets. All keys of a sender begin with the first, and are in one slot of a Cluster by its hash tag. */
+  /**
+   * Returns the two names that a script gets. All keys of a sender begin with the first. Its hash tag puts them into
+   * one slot of a Cluster.
+   */
   readonly of: (sender: string) => readonly [string, string];
   readonly registry: readonly [string, string];
   /** The key of the version (redis-schema.ts). */
   readonly version: string;
-  /** The keys for redis-schema.ts: identity, version, and the registry of version 1, which had no number. */
+  /** The keys for redis-schema.ts: identity, version, and the registry of version 1, which had no version key. */
   readonly identity: readonly [string, string, string];
 }
 
-/** The most tags that are remembered; beyond, they are computed again. */
+/** The most names that are remembered; further ones are computed each time. */
 const MOST = 10_000;
 
 /**
- * Makes the names of keys. A sender's tag is a digest of its agent URL: it has one length, and no character with a
- * meaning in a key. Senders are configured, and not made up by callers. No two versions of the schema have a name in
- * common.
+ * Makes the names of keys. A sender's tag is a digest of its agent URL: it has a fixed length, and no character with
+ * a meaning in a key. Callers cannot invent senders, because these are configured. Two versions of the schema never
+ * share a name.
  */
 export function keysOf(prefix: string, { tag }: Digests): Keys {
   const known = new Map<string, readonly [string, string]>();

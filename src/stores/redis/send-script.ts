@@ -1,5 +1,6 @@
-// Sends one script, or a pipeline of scripts with a WAIT, and repeats what failed for the moment (admission.md §9.5).
-// Called by pipeline.ts; other files bound their calls to the server by `withTimeout`.
+// Sends one script, or a pipeline of scripts with a WAIT, and repeats those that were refused temporarily
+// (admission.md §9.5).
+// Called by pipeline.ts. Other files limit the time of their calls with `withTimeout`.
 import { orLate, sleep } from '../../shared/time-limits.ts';
 import { Fault } from '../../shared/errors.ts';
 import { attachedIn } from './barrier.ts';
@@ -21,46 +22,50 @@ export interface Call {
 }
 
 export interface LaneOptions {
-  /** The time from the call to its answer, tries and waits included. Ms. */
+  /** The time limit of a call, including retries and waits. Ms. */
   readonly timeoutMs: number;
   readonly waitTimeoutMs: number;
   /** Returns the number of replicas that must have a write before it is answered; 0: none, and no WAIT is sent. */
   readonly replicas: () => number;
-  /** Returns the number for a primary with `attached` replicas. @throws Fault `not_durable` if that may not be enough. */
+  /**
+   * Returns the number for a primary with `attached` replicas. @throws Fault `not_durable` if that may not be enough.
+   */
   readonly needed?: (attached: number) => number;
 }
 
-/** A call on its way. */
+/** A call that has been accepted, and has no answer yet. */
 export interface RedisJob {
   readonly call: Call;
   readonly deadline: number;
-  /** Returns true also if its time has run out meanwhile. */
+  /** Returns true also if the call's time limit has passed. */
   readonly isSettled: () => boolean;
   readonly resolve: (reply: unknown) => void;
   readonly reject: (error: unknown) => void;
 }
 
-/** The place where calls wait instead of the client's queue: a call that was given up is not sent later. */
+/** Calls wait here and not in the client's queue, so that a call that was given up is not sent later. */
 export interface Gate {
   /**
-   * Resolves when there is a connection; undefined if there is one. @throws Fault `store_unavailable` at `deadline`
-   * (`performance.now()`).
+   * Resolves when there is a connection; undefined if there already is one. @throws Fault `store_unavailable` at
+   * `deadline` (`performance.now()`).
    */
   readonly ready: (deadline: number) => Promise<void> | undefined;
 }
 
-/** A connection, and the place to wait for it. */
+/** A connection, and the gate at which calls wait for it. */
 export interface Wire {
   readonly connection: RedisConnection;
   readonly gate: Gate;
 }
 
-/** The pause after a refusal for the moment, ms. */
+/** The pause after a temporary refusal, ms. */
 const AGAIN_MS = 50;
 
 const argsOf = ({ keys, args }: Call): [number, ...Arg[]] => [keys.length, ...keys, ...args];
 
-/** Runs a script by its name, or by its source if the server has forgotten it (restart, SCRIPT FLUSH, failover). */
+/**
+ * Runs a script by its hash. If the server has forgotten it (restart, SCRIPT FLUSH, failover), runs it by its source.
+ */
 async function evaluate(connection: RedisConnection, { call, isSettled }: RedisJob): Promise<unknown> {
   try {
     return await connection.evalshaBuffer(call.script.sha, ...argsOf(call));
@@ -71,8 +76,8 @@ async function evaluate(connection: RedisConnection, { call, isSettled }: RedisJ
 }
 
 /**
- * Sends one script, and once more after a refusal for the moment. Nothing is sent for a call that was given up: nobody
- * would know of its effect, such as a lease.
+ * Sends one script, and repeats it once after a temporary refusal. Nothing is sent for a call that was given up:
+ * nobody would know of its effect, e.g. a lease.
  */
 export async function sendOne({ connection, gate }: Wire, job: RedisJob): Promise<void> {
   for (let tries = 1; !job.isSettled(); tries += 1) {
@@ -91,8 +96,8 @@ export async function sendOne({ connection, gate }: Wire, job: RedisJob): Promis
 type Replies = readonly (readonly [Error | null, unknown?])[];
 
 /**
- * Sends the scripts, and behind them a question for the primary's replicas and a WAIT. Scripts that the server refused
- * for the moment are sent once more, with a WAIT of their own.
+ * Sends the scripts, followed by an INFO about the primary's replicas and a WAIT. Scripts that the server refused
+ * temporarily are sent once more, with another WAIT.
  */
 export async function sendBatch(wire: Wire, batch: readonly RedisJob[], options: LaneOptions): Promise<void> {
   let left = batch;
@@ -103,14 +108,14 @@ export async function sendBatch(wire: Wire, batch: readonly RedisJob[], options:
     for (const { job, error } of failed) if (!retried(tries, error)) job.reject(error);
     left = again.map(({ job }) => job);
     bySource = again.some(({ error }) => isNoScript(error));
-    // A single command follows the slot to its node, and so does the client from then on.
+    // The client follows a single command to the node that has the slot, and uses that node from then on.
     const moved = again.find(({ error }) => isMoved(error));
     if (moved) await evaluate(wire.connection, moved.job).catch(() => undefined);
     else if (left.length > 0 && !bySource) await sleep(AGAIN_MS);
   }
 }
 
-/** True once for a script that the server lacks, and once for a refusal for the moment. */
+/** True for a script that the server lacks, in the first two tries. For a temporary refusal, only in the first. */
 function retried(tries: number, error: unknown): boolean {
   return isNoScript(error) ? tries <= 2 : tries === 1 && isPassing(error);
 }
@@ -148,7 +153,10 @@ function add(pipeline: Pipeline, call: Call, bySource: boolean): void {
   else pipeline.evalshaBuffer(call.script.sha, ...argsOf(call));
 }
 
-/** Answers the jobs whose script ran, if enough replicas have it. @returns the others. @throws Fault `not_durable` */
+/**
+ * Answers the jobs whose script ran, if enough replicas have its writes. @returns the other jobs. @throws Fault
+ * `not_durable`
+ */
 function settle(
   batch: readonly RedisJob[],
   replies: Replies,
@@ -172,6 +180,8 @@ function tooFew(count: number, replicas: number): Fault {
   return new Fault('not_durable', `Redis: ${count} replicas have confirmed, waitReplicas is ${replicas}.`);
 }
 
-/** Bounds the time of a pipeline: on a connection that died without a word it would hold up those behind it for ever. */
+/**
+ * Limits the time of `work`. On a connection that is dead without an error, it would delay all later calls for ever.
+ */
 export const withTimeout = <T>(work: Promise<T>, timeoutMs: number): Promise<T> =>
   orLate(work, timeoutMs, () => new Fault('store_unavailable', 'Redis: no answer.'));

@@ -1,5 +1,6 @@
-// The list of senders and their nonces that processes on one Redis share, and the type of a session (admission.md §8.9, §9.5).
-// Called by commits, loads and looks; made by redis-session.ts.
+// The list of senders and their nonces that processes on one Redis share, and the type of a session (admission.md
+// §8.9, §9.5).
+// Called by commits, loads and searches; made by redis-session.ts.
 import { columnText, fromColumnText } from '../text.ts';
 import type { Keys, Scripts, RowScript } from './scripts.ts';
 import type { Pipeline } from './pipeline.ts';
@@ -10,17 +11,22 @@ import type { Keyids } from './nonce-counts.ts';
 import type { StoreIdentity } from '../store.ts';
 import type { Durability } from '../store.ts';
 
-/** The registry, by which processes tell each other through Redis: the senders that have events, and the nonces of each. */
+/**
+ * The registry, by which processes inform each other through Redis: the senders with events, and their nonces'
+ * numbers.
+ */
 export interface Registry {
-  /** Registers a sender before its first commit, because its workers must find it. Undefined once it is done. */
+  /** Registers a sender before its first commit, so that workers find it. Undefined if it is registered already. */
   register(sender: string): Promise<void> | undefined;
-  /** Called after a commit. Every 10 s counts are exchanged and senders registered again; nothing waits for that. */
+  /**
+   * Called after a commit. Every 10 s it exchanges numbers and registers the senders again; no call waits for that.
+   */
   tick(): void;
-  /** Returns all senders that any process registered. */
+  /** Returns all senders that any process has registered. */
   senders(): Promise<readonly string[]>;
 }
 
-/** The interval at which processes publish their counts (verification.md §2.9a). Ms: 10 s. */
+/** The interval at which processes publish their numbers of nonces (verification.md §2.9a). Ms: 10 s. */
 const EXCHANGE_MS = 10_000;
 
 export interface RegistryParts {
@@ -28,7 +34,7 @@ export interface RegistryParts {
   readonly scripts: Scripts;
   readonly keys: Keys;
   readonly counts: NonceCounts;
-  /** Further work with each exchange. */
+  /** Further work that is done after each exchange. */
   readonly also: () => Promise<void>;
 }
 
@@ -39,7 +45,7 @@ export function registryOf(parts: RegistryParts): Registry {
   return {
     register: (sender) => {
       if (registered.has(sender)) return registered.get(sender);
-      // All counts come with the first registration alone: they are as many as there are senders.
+      // Only the first registration asks for all numbers, because there are as many as senders.
       const isFirst = exchangedAt === -Infinity;
       if (isFirst) exchangedAt = performance.now();
       const running = exchange(parts, [sender], [], isFirst);
@@ -56,7 +62,7 @@ export function registryOf(parts: RegistryParts): Registry {
     tick: () => {
       if (performance.now() - exchangedAt < EXCHANGE_MS) return;
       exchangedAt = performance.now();
-      // Senders are registered again, because a failover may have lost them.
+      // Senders are registered again, because a failover may have lost their registration.
       exchange(parts, [...registered.keys()], counts.take(), true)
         .then(parts.also)
         .catch(() => undefined);
@@ -68,7 +74,9 @@ export function registryOf(parts: RegistryParts): Registry {
   };
 }
 
-/** Registers senders and exchanges counts. @param isTold true if all counts are asked for. */
+/**
+ * Registers senders and exchanges numbers of nonces. @param isTold true if the numbers of all senders are requested.
+ */
 async function exchange(
   { lane, scripts, keys, counts }: RegistryParts,
   senders: readonly string[],
@@ -86,7 +94,7 @@ async function exchange(
   counts.merge(received);
 }
 
-/** Runs a script: on the rows of a sender, with `ARGV[1]` as JSON, and further arguments. */
+/** Runs a script on the rows of a sender. `asked` becomes `ARGV[1]` as JSON, and `args` follow. */
 export type RunScript = (
   script: RowScript,
   sender: string | readonly string[],
@@ -94,30 +102,27 @@ export type RunScript = (
   args?: readonly Arg[],
 ) => Promise<unknown>;
 
-/** An open connection, and the knowledge of the servers behind it. */
+/** An open connection, and what is known about its servers. */
 export interface Session {
-  /** Runs a script on a sender's rows, and answers once enough replicas have it. */
+  /** Runs a script on a sender's rows, and answers once enough replicas have its writes. */
   readonly run: RunScript;
-  /** Runs a script on which no answer rests: it waits for no replica. */
+  /** Runs a script on whose writes no answer depends: it does not wait for replicas. */
   readonly read: RunScript;
   readonly registry: Registry;
-  /** True if keys of two senders may be in two slots, so that no script may have both. */
+  /** True if the keys of two senders may be in different slots, so that one script cannot use both. */
   readonly slots: { areApart: boolean };
   readonly counts: NonceCounts;
   readonly keyids: Keyids;
   readonly sweepsOfAll: ReturnType<typeof sweepsOfAll>;
   readonly identity: () => StoreIdentity;
-  /** Returns the ms that are added to the server's clock. */
+  /** Returns the offset that is added to the server's time, ms. */
   readonly offsetMs: () => number;
   /** Returns the durability. @throws ConfigError if a newer package has changed the keys meanwhile. */
   durability(): Promise<Durability | 'unknown'>;
   /** Returns the advice for more durability. */
   advice(): string;
-  /**
-   * Returns the clock of a primary. The clocks of all primaries count as one, or leases would not hold over a failover.
-   * Unix ms.
-   */
+  /** Returns a primary's time. Leases survive a failover only because the clocks of all primaries agree. Unix ms. */
   clock(): Promise<number>;
-  /** Waits for running work, then disconnects. */
+  /** Waits for running calls, then disconnects. */
   close(): Promise<void>;
 }

@@ -1,5 +1,7 @@
-// The five rules of accept in their order: nonce, known record, staleness, caps, insertion (admission.md §3.1 to §3.5).
-// Called by memory, SQLite and the optimistic store inside one atomic step, on its clock; a verifier asks `lookAtNonce`.
+// The five rules of accept in their order: nonce, known record, staleness, caps, insertion (admission.md §3.1 to
+// §3.5).
+// Memory, SQLite and the optimistic store call `accept` inside one atomic step, with their own time. Verifiers call
+// `lookAtNonce`.
 import type { AcceptDecision, AcceptRequest, AcceptResult, EventClaim } from '../store.ts';
 import { insertedAnswer, requireLength } from './lease-rules.ts';
 import { onRecord } from './duplicate.ts';
@@ -13,10 +15,12 @@ import type { Claim, NonceRow, RecordRow, Rows, TaskRow, Usage } from './rule-ro
 import { dropsEnd, followsEnd, isSecondEnd, notNewer, secondTerminal, terminalAtInsert } from './terminal.ts';
 import { afterFirst, firstTold, type Found, heldTerminal, join } from './channels.ts';
 
-/** The most rows that one refused accept deletes: a cap that was lowered by much is reached over several calls. */
+/**
+ * The most rows that one refused accept deletes. After a cap was lowered by much, several calls delete the surplus.
+ */
 const PURGE_MOST = 4096;
 
-/** Rows deleted between two looks at the bytes, because bodies differ in size. */
+/** The most rows deleted before the bytes are summed again, because bodies differ in size. */
 const PURGE_BYTES_STEP = 256;
 
 function excess(used: number, max: number): number {
@@ -24,8 +28,8 @@ function excess(used: number, max: number): number {
 }
 
 /**
- * True if one more nonce would exceed a cap (verification.md §2.9a). Expired nonces never count: they are purged
- * before a refusal.
+ * True if one more nonce would exceed a cap (verification.md §2.9a). Expired nonces are purged first, so they refuse
+ * nobody.
  */
 function noncesFull({ rows, request, now, used }: Accepting, keyid: string): boolean {
   const { sender, limits } = request;
@@ -51,7 +55,7 @@ function entriesFull({ rows, request, now, used }: Accepting): boolean {
   return rows.usage(request.sender, undefined).entries >= max;
 }
 
-/** True if the sender has no room for `bytes` more of unfinished bodies. */
+/** True if `bytes` more would exceed the sender's cap on the bytes of unfinished bodies. */
 function bytesFull({ rows, request, now, used }: Accepting, bytes: number): boolean {
   const room = request.limits.maxPendingBytesPerSender - bytes;
   let left = used;
@@ -83,7 +87,7 @@ type Start = Pick<
   | 'expiresAt'
 >;
 
-/** Makes a new record in one literal, without a copy of a default: every delivery makes one. */
+/** Makes a new record as one object literal. Every delivery makes one, so no object of defaults is copied. */
 function newRecord({ request, now }: Accepting, event: EventClaim, start: Start): RecordRow {
   const runs = start.state === 'leased' ? 1 : 0;
   return {
@@ -122,8 +126,8 @@ function newRecord({ request, now }: Accepting, event: EventClaim, start: Start)
 }
 
 /**
- * Rule 3: records an event that is never handed on as DONE(stale), so that its next copy is a duplicate. Called only if
- * there is room.
+ * Rule 3: records an event that is never handed to a handler as DONE(stale), so that its next copy is a duplicate.
+ * Called only if the sender has room for one more record.
  */
 function insertEnded(step: Accepting, event: EventClaim, claim: Claim, first: Found | undefined): void {
   const start: Start = {
@@ -146,7 +150,10 @@ function insertEnded(step: Accepting, event: EventClaim, claim: Claim, first: Fo
   join(step, event.task, first);
 }
 
-/** Rule 5: inserts the record, and saves its task and notification id. In mode inline a free task leases it at once. */
+/**
+ * Rule 5: inserts the record, and saves its task and notification id. In mode inline, the accept leases it at once if
+ * its task is free.
+ */
 function insertEvent(
   step: Accepting,
   event: EventClaim,
@@ -160,7 +167,7 @@ function insertEvent(
   const record = newRecord(step, event, startOf(step, event, task, { reemission, windows, claimedState }));
   rows.insertRecord(record, event.body);
   if (event.task) {
-    // A free task is held from here on: workers that look at once then keep the order.
+    // The new record holds its free task from now on, so that a worker which looks now keeps the order.
     const isNext = record.acked && record.parkedUntil === 0;
     const holder = record.state === 'leased' || isNext ? record.key : undefined;
     const of = { sender: request.sender, id: event.task.id };
@@ -256,19 +263,26 @@ function decide(step: Accepting, known: NonceRow | undefined, record: RecordRow 
   const refused = checkNonce(step, known, record);
   if (refused) return { kind: refused };
   const decision: Decided = event ? decideEvent(step, event, record) : { kind: 'burned' };
-  // The nonce is burned with its event or not at all: burned before the event is safe, it would lose the event.
+  // The nonce is saved together with its event, or not at all. If it were saved first and the event then failed, the
+  // event would be lost.
   if (!UNRECORDED.has(decision.kind)) saveNonce(step, known);
   return decision;
 }
 
-/** Decisions that keep nothing: the sender may send the same bytes again, and they must get the same answer. */
+/**
+ * Decisions after which nothing is saved: the sender may send the same bytes again, and they must get the same
+ * answer.
+ */
 const UNRECORDED: ReadonlySet<AcceptDecision['kind']> = new Set([
   'over-cap',
   'already-final',
   'final-unsafe',
 ] as const);
 
-/** Judges a nonce that comes without an event, by rule 1. Undefined: it is new, and there is room. It is not kept. */
+/**
+ * Judges a nonce that comes without an event, by rule 1, and does not save it. Undefined: it is new and fits the
+ * caps.
+ */
 export function lookAtNonce(
   rows: Rows,
   request: AcceptRequest,
@@ -291,7 +305,7 @@ function checkNonce(
   if (!known) return noncesFull(step, request.nonce.keyid) ? 'rate-abuse' : undefined;
   const sameEvent = known.key === (request.event?.key ?? null);
   if (sameEvent && known.acceptId === request.acceptId) return undefined;
-  // Without a record the event ended and was forgotten, or was stale and left none. Either way it was answered.
+  // No record: the event ended and was forgotten, or was stale and left no record. Either way it was answered.
   return sameEvent && record && !record.acked ? undefined : 'replayed';
 }
 
@@ -315,7 +329,8 @@ function decideNew(
   const first = firstTold(step, event.task, task);
   const ended =
     afterFirst(step, event.task, first) ?? notNewer(event, task, held) ?? secondTerminal(event, held);
-  // A duplicate is recorded as well. So its next copy is a duplicate, whatever is applied to the task meanwhile.
+  // An event that came by another channel is recorded as well. So its next copy is a duplicate, even if the task
+  // changes meanwhile.
   const claim = ended && RECORDED[ended.kind];
   if (claim && !entriesFull(step)) insertEnded(step, event, claim, first);
   if (ended) return ended;
@@ -326,14 +341,14 @@ function decideNew(
   return insertEvent(step, event, task, first ?? held);
 }
 
-/** The claim that is noted of an event that is never handed on. */
+/** The answer that is saved with an event that is never handed to a handler. */
 const RECORDED: Partial<Record<AcceptDecision['kind'], Claim>> = { stale: 'stale', done: 'waiting' };
 
-/** Check 13: keeps the nonce, from the store's now, for as long as it has to live on the receiver's clock. */
+/** Check 13: saves the nonce. Its lifetime on the receiver's clock is counted from the store's current time. */
 function saveNonce(step: Accepting, known: NonceRow | undefined): void {
   const { rows, request, now } = step;
-  // A nonce stays with the accept that burned it first. So bytes that come again are recognized, even if their own
-  // accept is sent again.
+  // A saved nonce keeps the `acceptId` that saved it first. So bytes that are sent again are recognized, even if
+  // their own accept is repeated.
   if (!request.nonce || known) return;
   const { keyid, nonce, expiresAtMs, nowMs } = request.nonce;
   rows.saveNonce({

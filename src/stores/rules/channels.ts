@@ -8,9 +8,9 @@ import { isAfterTerminal, markExpiry, taskRow } from './order.ts';
 import type { Accepting } from './task-wait.ts';
 import type { FirstTerminal, LastTold, RecordRow, RecordState, Rows, TaskRow } from './rule-rows.ts';
 
-/*
- * An answer that ends the operation at once names no task. So a terminal status is noted by task and by operation: the
- * operation has a row among the tasks.
+/**
+ * An answer that ends the operation at once names no task. So a terminal status is saved under its task and under its
+ * operation, which has a row of its own among the tasks.
  */
 
 export interface Found {
@@ -19,7 +19,7 @@ export interface Found {
   readonly record: RecordRow | undefined;
 }
 
-/** Finds the first terminal status that any channel told of the event's task, or of its operation. */
+/** Finds the first terminal status that any channel reported for the event's task, or for its operation. */
 export function firstTold(
   step: Accepting,
   claim: TaskClaim | undefined,
@@ -32,9 +32,10 @@ export function firstTold(
   if (own || operation === undefined) return own;
   const row = rows.task(request.sender, operation, now);
   const found = row && heldTerminal(rows, row, now);
-  // A seller may repeat an operation_id: then the end is another task's, and not this one's.
+  // A seller may use an `operation_id` again. Then the end that was found belongs to another task, and is ignored.
   if (!found || !isAnotherTasks(found.first, claim)) return found;
-  // Except if the answer ended the call: then the seller made up a task of which nothing else was told.
+  // It is used only if that end was the answer to the call, and nothing was reported for this task. Then the seller
+  // made up the task's id.
   return sourceOf(found.first) === 'response' && !isApplied(task) ? found : undefined;
 }
 
@@ -42,8 +43,8 @@ const isApplied = (task: TaskRow | undefined): boolean =>
   task !== undefined && (task.told !== null || task.mark !== null);
 
 /**
- * Finds the first terminal status of a task or an operation. There is none if its event was forgotten before it was
- * applied, or was ended without a run.
+ * Finds the first terminal status of a task or an operation. Undefined if its event was forgotten before it was
+ * applied, or ended without a run.
  */
 export function heldTerminal(
   rows: Pick<Rows, 'record'>,
@@ -58,18 +59,20 @@ export function heldTerminal(
 }
 
 /**
- * True if the key was forgotten and came again for another task. A claim with a channel is excluded: of a joined
- * operation ids differ as well.
+ * True if the key was forgotten and came again for another task. Always false for a claim with a channel: a task and
+ * its operation are joined under different ids.
  */
 const isReused = ({ task }: RecordRow, id: string): boolean => !task?.told && task?.id !== id;
 
-/** False for two webhooks of one task: the edition judges those, not this file. */
+/**
+ * True unless both are webhooks: two webhooks of one task are judged by the rules of the edition, not in this file.
+ */
 export const areOtherChannels = (one: EventChannel, two: EventChannel): boolean =>
   one !== 'webhook' || two !== 'webhook';
 
 export const sourceOf = ({ told }: FirstTerminal): EventChannel => told?.source ?? 'webhook';
 
-/** Rule 3 for a task or an operation that another channel has ended. */
+/** Rule 3 for a task or an operation that another channel reported as ended. */
 export function afterFirst(
   step: Accepting,
   claim: TaskClaim | undefined,
@@ -83,8 +86,8 @@ export function afterFirst(
 const DUPLICATE = { kind: 'done', changed: false, state: 'stale', died: false } as const;
 
 /**
- * Answers a second terminal status. The first one wins, whatever it says; if it is not safe yet, the other channel
- * makes it safe.
+ * Answers a second terminal status. The first one wins, even if they differ. If the first is not acknowledged yet,
+ * this call acknowledges it.
  */
 function secondEnd(
   { rows }: Accepting,
@@ -102,7 +105,10 @@ function secondEnd(
 
 const OPEN: ReadonlySet<RecordState> = new Set(['queued', 'leased', 'dead'] as const);
 
-/** Adds to the claim of an end that is not applied yet: another channel's newer time, or its task or operation. */
+/**
+ * Adds to the claim of an end that is not applied yet: the newer time that another channel gave, or its task or
+ * operation.
+ */
 function toldTwice(own: TaskClaim | null, other: TaskClaim): TaskClaim | null {
   if (!own?.told) return own;
   const { operation = own.id === other.id ? other.told?.operation : other.id } = own.told;
@@ -116,8 +122,8 @@ function toldTwice(own: TaskClaim | null, other: TaskClaim): TaskClaim | null {
 }
 
 /**
- * Returns the newest time of an end that was told twice. Undefined: it has none of its own. Null: a channel told it
- * without a time. In both cases it is never too old.
+ * Returns the newest time of an end that two channels reported. Undefined: the first report had no time. Null: a
+ * later report had none. In both cases the end is never too old.
  */
 function newestOf({ instant, told }: TaskClaim, other: string | undefined): string | null | undefined {
   const known = told?.newest === undefined ? instant : told.newest;
@@ -127,8 +133,8 @@ function newestOf({ instant, told }: TaskClaim, other: string | undefined): stri
 }
 
 /**
- * Returns the claim by which a record is ordered. A task's first end is as new as the newest that told it. Otherwise
- * it could become stale, and the other channel's end, which was acknowledged as its duplicate, would be lost with it.
+ * Returns the claim by which a record is ordered. The first end of a task gets the newest time that any channel gave.
+ * Otherwise it could become stale. The other channel's end was answered as its duplicate, and would be lost too.
  */
 export function orderedBy({ key, task: claim }: RecordRow, task: TaskRow | undefined): TaskClaim | null {
   if (claim?.told?.newest === undefined || task?.terminal?.key !== key) return claim;
@@ -138,8 +144,8 @@ export function orderedBy({ key, task: claim }: RecordRow, task: TaskRow | undef
 }
 
 /**
- * Joins the task and the operation that a terminal status names: the one that knew of no end now has the other's.
- * Called only if there is room for rows.
+ * Joins the task and the operation that a terminal status names: a row without an end gets the end that was found.
+ * Called only if the sender has room for rows.
  */
 export function join(step: Accepting, claim: TaskClaim | undefined, found: Found | undefined): void {
   if (!claim?.told || !claim.terminal || !found) return;
@@ -153,8 +159,8 @@ export function join(step: Accepting, claim: TaskClaim | undefined, found: Found
 }
 
 /**
- * Judges a status after the end. The answer that ended an operation has no time, and no status of a task can be
- * newer. Otherwise the mark decides.
+ * Judges a status that comes after the end. If the answer to the call ended the operation, the end has no time, so
+ * the status is never newer. Otherwise returns undefined, and the newest applied status decides.
  */
 function afterEnd({ source }: ToldClaim, { first }: Found): AcceptDecision | undefined {
   if (sourceOf(first) !== 'response') return undefined;
@@ -164,9 +170,9 @@ function afterEnd({ source }: ToldClaim, { first }: Found): AcceptDecision | und
 }
 
 /**
- * True if another channel has told this status already, or a later one. A status with a time is told by the same
- * status at the same time. One without a time is told by the status that the task has, or by anything applied since
- * it was asked for.
+ * True if another channel has reported this status, or a later one. A status with a time is compared with the applied
+ * status of the same time. One without a time is compared with the last applied status. It is also outdated by
+ * anything applied since it was asked for.
  */
 export function isTold(claim: TaskClaim | null | undefined, task: TaskRow | undefined): boolean {
   if (!claim?.told || !task) return false;
@@ -194,12 +200,12 @@ function isOutdated({ status, askedAt }: ToldClaim, last: LastTold): boolean {
 }
 
 /**
- * Returns the progress of a task's end, by the event that told it first.
+ * Returns the progress of a task's end, by the event that reported it first; undefined if no end is known.
  *
  * - `done`: applied, or DEAD.
- * - `safe`: acknowledged, so no channel has to tell it again. A newer status that is applied before it can still
+ * - `safe`: acknowledged, so no channel has to report it again. A newer status that is applied before it can still
  *   make it stale.
- * - `unsafe`: its handler has yet to succeed, and its sender may give up.
+ * - `unsafe`: not acknowledged: its handler has not succeeded yet, and its sender may give up.
  *
  * @param id of the task's row.
  */
@@ -218,7 +224,7 @@ export function taskEnd(
   return record.acked ? 'safe' : 'unsafe';
 }
 
-/** Returns the facts that are noted of a terminal status beside its key: its channel, its hash, its task. */
+/** Returns the saved facts of a terminal status beside its key: its channel, its hash and its task. */
 export function toldTerminal({ id, terminal, told }: TaskClaim): FirstTerminal['told'] {
   if (!told || !terminal) return undefined;
   const { source, hash } = told;
@@ -226,8 +232,8 @@ export function toldTerminal({ id, terminal, told }: TaskClaim): FirstTerminal['
 }
 
 /**
- * Returns the first end of a row when an event is applied; undefined: the row stays as it is. An applied end replaces
- * one that is not: of two webhooks, the other may never be applied.
+ * Returns the row's first terminal status after an event is applied; undefined if the row stays as it is. An applied
+ * end replaces one that is not applied: if two webhooks report ends, the first may never be applied.
  */
 export function endApplied({ key, task }: RecordRow, first: FirstTerminal | null): FirstTerminal | undefined {
   if (!task?.terminal) return undefined;
@@ -237,7 +243,7 @@ export function endApplied({ key, task }: RecordRow, first: FirstTerminal | null
   return { key, hash: '', state: 'applied', ...(told && { told }) };
 }
 
-/** Ends the operation of a terminal status that was applied, unless the end of another task is noted there. */
+/** Saves an applied terminal status in its operation's row too, unless that row has the end of another task. */
 export function endOperation(rows: Rows, record: RecordRow, now: number, retentionMs: number): void {
   const { sender, task } = record;
   const id = task?.told?.operation;
@@ -254,7 +260,10 @@ function isAnotherTasks(first: FirstTerminal | null, { id }: TaskClaim): boolean
   return of !== undefined && of !== id;
 }
 
-/** Returns the last status of a task's row when one of its events is applied; `isMark`: the event sets the mark. */
+/**
+ * Returns the last status for the task's row after one of its events is applied. `isMark` says if the event becomes
+ * the newest status.
+ */
 export function toldAtEnd(
   { task }: RecordRow,
   known: TaskRow | undefined,

@@ -1,5 +1,6 @@
-// Leases records to accepts and workers: claims, crashes and suspects (admission.md §4.3 to §4.9); the operator's calls.
-// Called by memory, SQLite and the optimistic store inside one atomic step, with the clock passed in.
+// Leases records to accepts and workers: claims, crashes and suspects (admission.md §4.3 to §4.9); the operator's
+// calls.
+// Called by memory, SQLite and the optimistic store inside one atomic step, with the current time passed in.
 import { ConfigError } from '../../shared/errors.ts';
 import { isOperationRow } from '../constants.ts';
 import type {
@@ -21,29 +22,29 @@ import type { QueueRows, RecordRow, Rows, TaskRow } from './rule-rows.ts';
 import { followsEnd, isPastEnd } from './terminal.ts';
 import { isTold, orderedBy } from './channels.ts';
 
-/** An accept in inline mode, or a worker, that asks to run a record that nobody holds. */
+/** An accept in inline mode, or a worker, that wants to run a record without a live lease. */
 interface Claimant extends Lessee {
   readonly retry: RetryLimits;
-  /** True if its process has kept its one place for a suspect, which runs apart from others. */
+  /** True if its process has reserved its one slot for suspects, which run apart from other events. */
   readonly takesSuspects: boolean;
-  /** True for a record that its process runs, even on a lease that has run out: that record still holds its task. */
+  /**
+   * True for a record that the caller's process still runs, even if its lease has run out: it still holds its task.
+   */
   readonly runsHere?: (record: RecordRow) => boolean;
 }
 
 /**
- * The result of a claim; `record` is the record as it was written. `suspect`: not leased, since only a claimant with
- * `takesSuspects` may lease it, and only once `putOffMs` is over. `busy`: nothing was written, because `holder` has
- * the task.
+ * The result of a claim; `record` is the record as it was written. `suspect`: not leased. Only a claimant with
+ * `takesSuspects` may lease it, after `putOffMs`. `busy`: nothing was written, because `holder` holds the task.
  */
 type Claimed =
   | { readonly kind: 'won' | 'died' | 'stale' | 'suspect'; readonly record: RecordRow }
   | { readonly kind: 'busy'; readonly record: RecordRow; readonly holder: RecordRow };
 
 /**
- * Claims a record that is QUEUED or whose lease is over: rule 2 of `Store.accept`, and each candidate of
- * `StoreInbox.lease`.
+ * Claims a record that is QUEUED or whose lease is over, for rule 2 of `Store.accept` and for `StoreInbox.lease`.
  *
- * @param note members that the caller adds to the record as it is written: an accept notes its answer.
+ * @param note returns members that the caller adds to the record as it is written: an accept saves its answer.
  */
 export function claimRecord(
   rows: Rows,
@@ -79,22 +80,22 @@ export function claimRecord(
   return { kind: 'won', record: won };
 }
 
-/** Takes a charge back if the process whose crash was charged is heard again: it was no crash. */
+/** Takes back the last charged crash if its process is alive after all: then it had not crashed. */
 function takenBack(rows: Rows, found: RecordRow, now: number): RecordRow {
   if (found.crashedIn === null || !rows.isProcessAlive(found.crashedIn, now)) return found;
   return { ...found, crashes: found.crashes - 1, crashedIn: null };
 }
 
 /**
- * Queues a record whose lease ran out, and says by its members how the lease ended (admission.md §4.4).
+ * Queues a record whose lease ran out, and records how the lease ended (admission.md §4.4).
  *
  * - The claimant owned it: its reply was lost, and no handler ran. The attempt is given back.
  * - Its process lives: the store could not be reached, or the process stood still. The attempt stays counted.
- * - Else its process crashed, by any of the events that ran there. The attempt is given back, and the record
- *   becomes a suspect. A record that was a suspect already ran alone: it is charged, and has to wait.
+ * - Else its process crashed, by any of the events that ran there. The attempt is given back, and the record becomes
+ *   a suspect. A record that was a suspect already ran alone: it is charged, and has to wait.
  *
- * The owner is cleared, so that the accept which won does not find the lease its own if it is repeated. The record
- * counts as due since the end of its lease.
+ * The owner is cleared, so that a repeated accept does not take the old lease for its own. The record counts as due
+ * since the end of its lease.
  */
 function lapsed(rows: Rows, found: RecordRow, claimant: Claimant, now: number): RecordRow {
   const { process, suspect, crashes } = found;
@@ -111,8 +112,8 @@ function lapsed(rows: Rows, found: RecordRow, claimant: Claimant, now: number): 
 }
 
 /**
- * Leaves a suspect queued: it is due once its wait is over, for claimants that take suspects. A charge frees its task
- * meanwhile.
+ * Leaves a suspect queued. After its wait, claimants that take suspects may lease it. If it was charged, its task is
+ * free meanwhile.
  */
 function putAside(rows: Rows, suspect: RecordRow, now: number): Claimed {
   const record = { ...suspect, parkedUntil: 0 };
@@ -122,8 +123,8 @@ function putAside(rows: Rows, suspect: RecordRow, now: number): Claimed {
 }
 
 /**
- * True if attempts or crashes are used up. Attempts are counted at the lease, and a crash gives its attempt back. So
- * crashes bound an event that ends its process.
+ * True if attempts or crashes are used up. A lease counts an attempt, and a crash gives it back. So an event that
+ * ends its process is bounded by `crashes`, not by `attempts`.
  */
 function isUsedUp(record: RecordRow, retry: RetryLimits): boolean {
   return record.attempts >= retry.attempts || record.crashes >= retry.crashes;
@@ -138,12 +139,12 @@ function end(
   const expiresAt = ended.state === 'dead' ? null : ended.expiresAt;
   const record: RecordRow = { ...ended, owner: null, acked: true, parkedUntil: 0, expiresAt, ...note };
   rows.updateRecord(record);
-  // This record may be the one that its free task has woken. Then the next one is woken in its place.
+  // This record may be the one that was woken for its free task. Then the next one that waits is woken instead.
   freeTask(rows, record, now);
   return { kind: ended.state === 'dead' ? 'died' : 'stale', record };
 }
 
-/** Leases the record, and makes it the holder of its task. `ahead` and `afterTerminal` are judged anew. */
+/** Leases the record, and makes it the holder of its task. `ahead` and `afterTerminal` are computed again. */
 function take(
   rows: Rows,
   record: RecordRow,
@@ -160,10 +161,10 @@ function take(
   return { ...leased(record, claimant, now), ...place };
 }
 
-/** Runs one atomic step of a backend, on the backend's clock. */
+/** Runs one atomic step of a backend, with the backend's current time. */
 type Atomic = <T>(step: (rows: QueueRows, now: number) => T) => Promise<T>;
 
-/** Makes `Store.inbox` for a backend that brings the rows. */
+/** Makes `Store.inbox` for a backend that supplies the rows. */
 export function inboxOf(atomic: Atomic, watch: StepWatch = stepWatch()): StoreInbox {
   return {
     lease: (request) =>
@@ -181,7 +182,7 @@ export function inboxOf(atomic: Atomic, watch: StepWatch = stepWatch()): StoreIn
   };
 }
 
-/** The most candidates of one call: it bounds how long a synchronous backend blocks its process. */
+/** The most candidates that one call examines: it bounds how long a synchronous backend blocks its process. */
 const LOOK_MOST = 256;
 
 /** The longest page. */
@@ -189,7 +190,7 @@ const PAGE_MOST = 1000;
 
 type DeadEvent = LeaseDueResult['died'][number];
 
-/** The result for a record that a worker looked at. Without a member the record has to wait. */
+/** The result for a record that a worker examined. If no member is set, the record has to wait. */
 export interface Looked {
   readonly event?: LeasedEvent;
   readonly dead?: DeadEvent;
@@ -199,8 +200,8 @@ export interface Looked {
 }
 
 /**
- * Leases one record that is due, for `StoreInbox.lease`. It leaves the due records in any case: leased, ended or
- * parked. So no sender can keep workers busy with events that cannot run.
+ * Leases one due record for `StoreInbox.lease`. Afterwards the record is not due: it is leased, ended, or waits for
+ * its task. So no sender can keep workers busy with events that cannot run.
  */
 export function leaseOne(rows: Rows, found: RecordRow, request: LeaseDueRequest, now: number): Looked {
   if (isLive(found, now)) {
@@ -215,20 +216,20 @@ export function leaseOne(rows: Rows, found: RecordRow, request: LeaseDueRequest,
   if (claimed.kind === 'stale') return { stale: { sender: found.sender, key: found.key } };
   if (claimed.kind === 'suspect') return putOffMs(claimed.record, now) > 0 ? {} : { isSuspected: true };
   if (claimed.kind === 'busy') {
-    // A record may be due because its time is too far ahead (§4.11). A smaller time keeps it from being due again for
-    // that.
+    // A record may be due only because its time is impossibly far ahead (§4.11). It gets the current time instead, so
+    // that it is not due for that reason again.
     const notBefore = Math.min(claimed.record.notBefore, now);
     rows.updateRecord({ ...claimed.record, notBefore, parkedUntil: parkedUntil(claimed.holder, now) });
   }
   return {};
 }
 
-/** True if the caller's process runs the record already. */
+/** True if the caller's process already runs the record. */
 export function isExcepted({ except = [] }: LeaseDueRequest, { sender, key }: RecordName): boolean {
   return except.some((one) => one.key === key && one.sender === sender);
 }
 
-/** The events that were leased, and those that the look has ended. */
+/** The events that were leased, and those that the call ended without a run. */
 interface Taken {
   readonly events: LeasedEvent[];
   readonly died: DeadEvent[];
@@ -251,7 +252,7 @@ function leaseDue(rows: QueueRows, request: LeaseDueRequest, now: number): Lease
     const found = request.alone ? rows.dueSuspect(now) : rows.due(now);
     if (!found) break;
     if (isExcepted(request, found)) {
-      // `due` skips it while it is not acknowledged. The row is restored below, in the same step.
+      // Rows that are not acknowledged are never due, so this one is skipped. It is restored below, in the same step.
       rows.updateRecord({ ...found, acked: false });
       excepted.push(found);
       continue;
@@ -269,7 +270,7 @@ function leaseDue(rows: QueueRows, request: LeaseDueRequest, now: number): Lease
   };
 }
 
-/** Computes `StoreInbox.overdueMs`. */
+/** Computes `StoreInbox.overdueMs`: how long the earliest record has been due, in ms; undefined if none is due. */
 function overdueMs(rows: QueueRows, now: number): number | undefined {
   const first = Math.min(rows.nextDue() ?? Infinity, rows.nextSuspect() ?? Infinity);
   return first <= now ? now - first : undefined;
@@ -309,7 +310,7 @@ function list(rows: QueueRows, query: InboxQuery, now: number): InboxPage {
 }
 
 /**
- * Bounds the limit of a query.
+ * Checks a query and bounds its limit.
  *
  * @throws ConfigError for an `after` that no page gave.
  */
@@ -322,7 +323,7 @@ export function checkedQuery(query: InboxQuery): InboxQuery {
   return { ...query, limit: Math.min(Math.max(1, Math.floor(query.limit)), PAGE_MOST) };
 }
 
-/** The record that an operator means. */
+/** The name of the record that an operator asks for. */
 export interface RecordName {
   readonly sender: string;
   readonly key: string;
@@ -359,10 +360,10 @@ export function seen(record: RecordRow): InboxRecord {
   };
 }
 
-/** False for an event that names its operation alone. */
+/** False for an event whose task is only a row of its operation. */
 const namesTask = ({ id, told }: TaskClaim): boolean => !(told && isOperationRow(id));
 
-/** Queues a DEAD record again, for `StoreInbox.redrive`: without attempts, crashes or suspicion. */
+/** Queues a DEAD record again, for `StoreInbox.redrive`. Its attempts, crashes and suspicion are reset. */
 export function redrive(rows: Rows, { sender, key }: RecordName, now: number): 'queued' | 'absent' | 'other' {
   const record = rows.record(sender, key, now);
   if (!record) return 'absent';
@@ -372,7 +373,7 @@ export function redrive(rows: Rows, { sender, key }: RecordName, now: number): '
   return 'queued';
 }
 
-/** Ends a QUEUED or DEAD record without a run, for `StoreInbox.discard`: it is stale, and its task is free. */
+/** Ends a QUEUED or DEAD record without a run, for `StoreInbox.discard`: it becomes stale, and its task is freed. */
 export function discard(
   rows: Rows,
   of: RecordName & { readonly retentionMs: number; readonly only: 'dead' | 'queued' | undefined },

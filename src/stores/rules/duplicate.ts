@@ -7,7 +7,7 @@ import { isLive, runsHere } from './order.ts';
 import type { Claim, RecordRow } from './rule-rows.ts';
 import { putOffMs, seenLease, type Accepting, stepLeftMs } from './task-wait.ts';
 
-/** Answers a delivery whose record exists. Caps of records are not looked at: duplicates must get their 2xx. */
+/** Answers a delivery whose record exists. Caps on records are not checked: duplicates must get their 2xx. */
 export function onRecord(step: Accepting, event: EventClaim, found: RecordRow): AcceptDecision {
   const record = seenLease(step.rows, found, step.now);
   const changed = isChanged(event, record);
@@ -27,7 +27,7 @@ export function onRecord(step: Accepting, event: EventClaim, found: RecordRow): 
 
 function onOpenRecord(step: Accepting, record: RecordRow, changed: boolean): AcceptDecision {
   if (step.request.mode === 'inbox') {
-    // The answer will be 2xx, so the record is safe from here on. A worker does the rest.
+    // The answer will be 2xx, so the record is marked as acknowledged now. A worker runs it.
     if (!record.acked) step.rows.updateRecord({ ...record, acked: true, expiresAt: null });
     return { kind: 'in-flight', changed };
   }
@@ -37,8 +37,7 @@ function onOpenRecord(step: Accepting, record: RecordRow, changed: boolean): Acc
 }
 
 /**
- * Makes an answer that lets the delivery wait. A replay is told that it is one: after its wait it still counts as a
- * replay.
+ * Makes an answer after which the delivery waits. It repeats `replay`: after the wait the delivery is still a replay.
  */
 function waits<K extends 'in-flight' | 'task-busy'>({ replay }: Accepting, kind: K, changed: boolean) {
   return { kind, changed, ...(replay && { replay }) };
@@ -52,10 +51,10 @@ function isChanged(event: EventClaim, record: RecordRow): boolean {
 
 type Again = (step: Accepting, record: RecordRow, changed: boolean) => AcceptDecision | undefined;
 
-/** The answer for an `acceptId` that comes again, by what it was told; undefined: decide anew. */
+/** The answer for an `acceptId` that comes again, by the answer that it got before; undefined: decide anew. */
 const ANSWER_AGAIN: Record<Claim, Again> = {
   won: (step, record, changed) => {
-    // A lease that ran out, was given back or went to a worker is nobody's: a handler must not start on it.
+    // No handler may start on a lease that ran out, was given back, or went to a worker.
     const mine = record.owner === record.claimedBy && record.state !== 'queued';
     const over = record.state === 'leased' && !isLive(record, step.now);
     return !mine || over ? undefined : wonAnswer(record, changed, firstCopy(step, record, changed));
@@ -68,7 +67,7 @@ const ANSWER_AGAIN: Record<Claim, Again> = {
   }),
   stale: (_step, _record, changed) => ({ kind: 'stale', changed }),
   died: (_step, _record, changed) => ({ kind: 'done', changed, state: 'dead', died: true }),
-  // `in-flight` and `task-busy` begin a wait, and the same accept again ends it.
+  // `in-flight` and `task-busy` begin a wait. The same accept is repeated to end the wait.
   waiting: () => undefined,
 };
 
@@ -77,8 +76,8 @@ function firstCopy(step: Accepting, record: RecordRow, changed: boolean): Uint8A
 }
 
 /**
- * Claims a record that is QUEUED or whose lease is over. The handler gets the stored first copy, so it is handed out
- * if this copy differs.
+ * Claims a record that is QUEUED or whose lease is over. If this copy differs from the stored first copy, the answer
+ * includes the first one: handlers always get it.
  */
 function claim(step: Accepting, found: RecordRow, changed: boolean): AcceptDecision {
   const { rows, request, now } = step;

@@ -1,19 +1,19 @@
 // Remembers notification ids and the final reports of media buys (admission.md §3.13, §5.7, §5.8).
-// Called by accept when it inserts an event; both kinds of rows stand in one table.
+// Called by accept when it inserts an event. Both kinds of rows share one table.
 import type { EventClaim, MediaBuyClaim, ReportClaim } from '../store.ts';
 import { markExpiry } from './order.ts';
 import type { Accepting } from './task-wait.ts';
 
 /**
- * Makes the id of the row of a media buy whose final report came. The row stands beside the notification ids. The
- * control character keeps the two apart, because receivers hand in ids of printable ASCII.
+ * Makes the row id under which the final report of a media buy is remembered, in the table of notification ids. The
+ * control character keeps the two kinds apart: notification ids are printable ASCII.
  */
 export const finalId = (mediaBuyId: string): string => `\u0001${mediaBuyId}`;
 
 /**
- * True if an event is inserted after the final report of its media buy, after which nothing should come (admission.md
- * §5.7, §5.8). Reports are ordered by their arrival. Other events are ordered by their own time, because one sent
- * before the report may arrive after it.
+ * True if an event is inserted after the final report of its media buy, which should be the last (admission.md §5.7,
+ * §5.8). Reports are ordered by arrival. Other events are ordered by their own time, because one sent before the
+ * report may arrive after it.
  */
 export function isAfterFinal(step: Accepting): boolean {
   const { event } = step.request;
@@ -26,7 +26,10 @@ function isLater({ rows, request, now }: Accepting, key: string, { id, instant }
   return known !== undefined && known.key !== key && known.instant !== null && instant > known.instant;
 }
 
-/** Remembers the first `final` report of each media buy. True if one of them came before under another key. */
+/**
+ * Remembers the first `final` report of each media buy. True if one of the media buys had a final report under
+ * another key.
+ */
 function noteReport({ rows, request, now }: Accepting, own: string, report: ReportClaim): boolean {
   const { sender, retentionMs } = request;
   let afterFinal = false;
@@ -42,8 +45,8 @@ function noteReport({ rows, request, now }: Accepting, own: string, report: Repo
 }
 
 /**
- * True if the notification id came before under another key: a re-emission, and not a retry (contract.md §10.2).
- * Remembers the id.
+ * True if the notification id came before under another key: the sender emitted it again (contract.md §10.2), and
+ * this is no retry. Remembers the id.
  */
 export function noteNotification(step: Accepting, event: EventClaim): boolean {
   const { rows, request, now } = step;

@@ -1,4 +1,4 @@
-// Shapes a lease and its answers: attempts and runs are counted here (admission.md §4.3 and §4.5).
+// Makes leases and the answers about them; attempts and runs are counted here (admission.md §4.3 and §4.5).
 // Called by the other rules, and by the optimistic store's `lease`.
 import { ConfigError } from '../../shared/errors.ts';
 import type { AcceptDecision, Lease } from '../store.ts';
@@ -12,13 +12,13 @@ export interface Lessee {
   readonly leaseMs: number;
   readonly retentionMs: number;
   readonly process?: string;
-  /** True if bytes claim it that were seen before: they raise no attempts (admission.md §4.5). */
+  /** True if the delivery's bytes were seen before: then the lease raises no attempts (admission.md §4.5). */
   readonly replay?: boolean;
 }
 
 /**
- * Checks a length of time. A lease until `NaN` would be over for no process, or fail deep in a backend. A lease over
- * the longest would count as left by a clock that was set back (admission.md §4.11).
+ * Checks a length of time. A lease until `NaN` would never be live, or would fail deep in a backend. A lease above
+ * the maximum would look as if the store's clock had been set back (admission.md §4.11).
  *
  * @throws ConfigError for a length that is not above 0, or over `most`.
  */
@@ -32,10 +32,10 @@ export function requireLength(
 }
 
 /**
- * Returns the record, leased to a new owner: one run more, and the attempt counted now instead of at its end.
+ * Returns the record, leased to a new owner. `runs` grows by one. The attempt is counted now, not when the run ends.
  *
- * An attempt is counted at most once a back-off step, which it uses up (`notBefore` 0). Bytes that came before raise
- * only an `attempts` of 0. Otherwise whoever has recorded a delivery could use up all attempts of its event.
+ * At most one attempt is counted in a back-off step; a counted attempt sets `notBefore` to 0. Bytes that came before
+ * count one only if `attempts` is 0. Otherwise anybody who recorded a delivery could use up its event's attempts.
  */
 export function leased(record: RecordRow, lessee: Lessee, now: number): RecordRow {
   const { owner, leaseMs, retentionMs, process = null, replay = false } = lessee;
@@ -51,24 +51,25 @@ export function leased(record: RecordRow, lessee: Lessee, now: number): RecordRo
     leaseUntil,
     notBefore: isCharged ? 0 : record.notBefore,
     parkedUntil: 0,
-    // Never acknowledged: it expires `retentionMs` after its last attempt, and never under a live lease.
+    // A record that was never acknowledged expires `retentionMs` after its last attempt, but never under a live
+    // lease.
     expiresAt: record.acked ? null : Math.max(now + retentionMs, leaseUntil),
   };
 }
 
-/** Returns `attempts` without the one of the current lease, if that lease has raised them. */
+/** Returns `attempts` as it was before the current lease. */
 export function attemptsBefore({ attempts, notBefore }: RecordRow): number {
   return attempts - (notBefore === 0 ? 1 : 0);
 }
 
-/** Makes the lease as its holder sees it. */
+/** Makes the lease as its owner sees it. */
 export function leaseOf({ runs, attempts, suspect }: RecordRow, owner: string): Lease {
   return { owner, run: runs, chargedAttempts: attempts, ...(suspect && { suspect }) };
 }
 
 /**
- * Makes the answer `won` for a record that this accept has leased. `body` is the first copy, if the caller's own
- * differs.
+ * Makes the answer `won` for a record that this accept has leased. `body` is the stored first copy, given only if the
+ * caller's copy differs.
  */
 export function wonAnswer(record: RecordRow, changed: boolean, body?: Uint8Array): AcceptDecision {
   return {

@@ -1,12 +1,14 @@
-// Orders the statuses of a task by its mark, and keeps its handlers apart (contract.md §9.7; admission.md §5.1 to §5.6).
-// Called by the other rules and by the optimistic store's `lease`.
+// Orders the statuses of a task, and lets only one handler of a task run (contract.md §9.7; admission.md §5.1 to
+// §5.6).
+// Called by the other rules and by the optimistic store's `lease`. A task's `mark` is the time of its newest applied
+// status.
 import type { AcceptRequest, TaskClaim } from '../store.ts';
 import { MARK_AHEAD_MS, MARK_RETENTION_MS } from '../constants.ts';
 import type { RecordRow, Rows, TaskRow } from './rule-rows.ts';
 
 /**
- * True for an event older than its task's mark, or at the mark of a terminal status and not terminal itself
- * (admission.md §5.3). Events without an instant are not ordered.
+ * True for an event older than its task's newest applied status. Also true for a non-terminal event of the same time
+ * if that status is terminal (admission.md §5.3). Events without an instant are not ordered.
  */
 export function isStale(claim: TaskClaim | null | undefined, task: TaskRow | undefined): boolean {
   if (claim?.instant === undefined || task === undefined || task.mark === null) return false;
@@ -14,35 +16,37 @@ export function isStale(claim: TaskClaim | null | undefined, task: TaskRow | und
   return claim.instant < task.mark;
 }
 
-/** True if the newest applied status is terminal and this event is newer: it is applied, with a warning. */
+/**
+ * True if the newest applied status is terminal and this event is newer. Such an event is applied, with a warning.
+ */
 export function isAfterTerminal(claim: TaskClaim | null | undefined, task: TaskRow | undefined): boolean {
   if (claim?.instant === undefined || task === undefined || task.mark === null) return false;
   return task.markTerminal && claim.instant > task.mark;
 }
 
 /**
- * True if an event's time lies so far ahead of the store's clock that it must not raise the mark. If it did, every
- * true status would be stale.
+ * True if an event's time is so far ahead of the store's clock that it must not become the task's newest time.
+ * Otherwise every true status after it would be stale.
  */
 export function isAhead(claim: TaskClaim | null | undefined, now: number): boolean {
   return claim?.instantMs !== undefined && claim.instantMs > now + MARK_AHEAD_MS;
 }
 
-/** The record for which a task is asked. */
+/** The record that wants to know if its task is free. */
 interface Asker {
   readonly key: string;
   /** True for a record that the asking process still runs, even if its lease has run out. */
   readonly runsHere?: ((holder: RecordRow) => boolean) | undefined;
 }
 
-/** The longest wait for a task that nothing frees. Ms: 10 min. */
+/** The longest that a task waits for a record that nobody runs. Ms: 10 min. */
 export const PARKED_MS = 600_000;
 
 /**
- * Returns the other record that holds the task, if there is one. It holds the task by a live lease: handlers of one
- * task never overlap. It also holds it if it is acknowledged, the next one, and undecided by no fault of its own. Then nothing of
- * its task goes before it (admission.md §5.5). If nobody takes it though it is due, as without a worker, the task
- * waits for it only for `PARKED_MS`.
+ * Returns the other record that holds the task; undefined if there is none. A live lease holds it, because handlers
+ * of one task never overlap. An acknowledged record whose turn is next holds it too, so that nothing of its task
+ * overtakes it (admission.md §5.5). If nobody runs that record though it is due, as without a worker, it holds the
+ * task only for `PARKED_MS`.
  */
 export function holderOf(
   rows: Rows,
@@ -52,7 +56,7 @@ export function holderOf(
 ): RecordRow | undefined {
   if (task === undefined || task.holder === null) return undefined;
   const holder = rows.record(task.sender, task.holder, now);
-  // A key that was forgotten may have come again for another task.
+  // The holder's key may have been forgotten and used again for another task.
   return holder?.task?.id === task.id && holds(holder, now, asker) ? holder : undefined;
 }
 
@@ -62,10 +66,11 @@ function holds(holder: RecordRow, now: number, { key, runsHere }: Asker): boolea
 }
 
 /**
- * True for an acknowledged event that is to run next. It has not run yet, was given back, or its lease has run out. A
- * suspect whose lease has run out ran alone: the next look charges it, and so it holds nothing.
+ * True for an acknowledged event that is to run next: it has not run, was given back, or its lease has run out. A
+ * suspect whose lease has run out holds nothing: it ran alone, and the next claim charges it with a crash.
  *
- * @param isHere true if the asking process runs it; its own look takes the mark of the acknowledgement away meanwhile.
+ * @param isHere true if the asking process runs it. Then `acked` does not matter, because its own search clears it
+ *   meanwhile.
  */
 function isOwedItsTurn(
   { state, acked, suspect, ...record }: RecordRow,
@@ -77,7 +82,7 @@ function isOwedItsTurn(
   return (acked || isHere) && isOpen && now < Math.max(since, record.parkedUntil) + PARKED_MS;
 }
 
-/** Makes the test for a record that the asking process runs, by the key that it named. */
+/** Makes a test for the record that the asking process runs, by `runningKey` of its request. */
 export function runsHere({ runningKey }: AcceptRequest): (record: RecordRow) => boolean {
   return ({ key }) => key === runningKey;
 }
@@ -87,12 +92,12 @@ export function isLive(record: RecordRow, now: number): boolean {
   return record.state === 'leased' && record.leaseUntil > now;
 }
 
-/** Returns when marks and notification ids expire, which outlive the records that made them. Unix ms. */
+/** Returns when the rows of tasks and notification ids expire, which outlive the records that made them. Unix ms. */
 export function markExpiry(now: number, retentionMs: number): number {
   return now + Math.max(retentionMs, MARK_RETENTION_MS);
 }
 
-/** A change of a task's row. Absent members stay as they are. */
+/** A change of a task's row. Members that are absent or undefined keep their value. */
 export interface TaskChange extends Pick<TaskRow, 'expiresAt'> {
   /** null: nobody holds it. */
   readonly holder?: string | null | undefined;

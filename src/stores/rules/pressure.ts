@@ -4,7 +4,7 @@ import { PRESSURE_SHARE } from '../constants.ts';
 import type { AcceptRequest, Pressure, StoreLimits } from '../store.ts';
 import { PRESSURE_USAGE, type Rows, type Usage } from './rule-rows.ts';
 
-/** The most rows purged before an alarm is raised for a limit that seems near. */
+/** The most rows purged before a limit that seems nearly used up raises an alarm. */
 const RELIEF_STEP = 1024;
 
 const PRESSURE_LIMIT: Record<Pressure, keyof StoreLimits> = {
@@ -16,8 +16,8 @@ const PRESSURE_LIMIT: Record<Pressure, keyof StoreLimits> = {
 };
 
 /**
- * Purges rows that may have expired, by the limit that seems near. It serves the alarm alone, so it may have been
- * done lately: a sender near a cap costs no sweep an accept.
+ * Purges rows of the limit that seems nearly used up, because some may have expired. With `'lately'` a purge of the
+ * last seconds is enough, so a sender near a cap does not cost a sweep for every accept.
  */
 const RELIEF: Record<Pressure, (rows: Rows, request: AcceptRequest, now: number) => void> = {
   records: (rows, request, now) => rows.purgeSender(request.sender, now, RELIEF_STEP, 'lately'),
@@ -32,7 +32,7 @@ const RELIEF: Record<Pressure, (rows: Rows, request: AcceptRequest, now: number)
 const WITHOUT_NONCE: readonly Pressure[] = ['records', 'pending-bytes'];
 const WITH_NONCE: readonly Pressure[] = [...WITHOUT_NONCE, 'nonces', 'sender-nonces', 'all-nonces'];
 
-/** Returns the limits that are used to 80 % or more. Expired rows are purged before. */
+/** Returns the limits that are used to 80 % or more. Expired rows are purged first. */
 export function pressure(rows: Rows, request: AcceptRequest, now: number): readonly Pressure[] {
   const names = request.nonce ? WITH_NONCE : WITHOUT_NONCE;
   const near = nearLimits(rows, request, names);
@@ -43,7 +43,10 @@ export function pressure(rows: Rows, request: AcceptRequest, now: number): reado
 
 const NONE: readonly Pressure[] = [];
 
-/** True if no limit is near, as in nearly every accept. Members are spelt out, which is faster than the tables. */
+/**
+ * True if no limit is nearly used up, as in nearly every accept. The members are written out, because a loop is
+ * slower.
+ */
 function isFar(used: Usage, limits: StoreLimits): boolean {
   const { entries, pendingBytes, nonces, senderNonces, allNonces } = used;
   const { maxNoncesPerSender = Infinity } = limits;

@@ -1,5 +1,5 @@
-// Rules of the rows beside the events: plans over one sender's rows, due rows, pages (`StoreRegistrations`).
-// Called by memory, SQLite and the optimistic store inside one atomic step, with the clock passed in.
+// Rules of registrations, the rows that are kept beside the events: plans, due rows, pages (`StoreRegistrations`).
+// Called by memory, SQLite and the optimistic store inside one atomic step, with the current time passed in.
 import { ConfigError } from '../../shared/errors.ts';
 import type {
   RegistrationDueResult,
@@ -15,7 +15,7 @@ import { taskEnd } from './channels.ts';
 import { isDue, leftMs } from './task-wait.ts';
 import { LONGEST_TURN_MS } from '../constants.ts';
 
-/** The rows that `StoreRegistrations` reads and writes, as `Rows` is for events. Every read ignores expired rows. */
+/** The reads and writes that `StoreRegistrations` needs, as `Rows` is for events. Every read ignores expired rows. */
 export type RegistrationTable = Pick<
   Rows,
   'task' | 'record' | 'updateRecord' | 'registration' | 'saveRegistration' | 'needRows'
@@ -24,37 +24,37 @@ export type RegistrationTable = Pick<
 /** Rows that can be searched in the same atomic step. */
 export interface RegistrationSearch extends RegistrationTable {
   /**
-   * Returns at most `max` rows due at `now`: the earliest of each sender, then the second. Senders begin with the one
-   * behind `after`.
+   * Returns at most `max` rows due at `now`: the earliest of each sender, then the second of each. Senders go by
+   * name, beginning with the first name after `after`.
    */
   dueRegistrations(of: DueRegistrations, now: number): readonly RegistrationRow[];
-  /** Returns when the earliest of all is due, or was. */
+  /** Returns the time at which the earliest row of the kind is or was due. Unix ms. */
   nextRegistration(kind: RegistrationKind): number | undefined;
-  /** Returns at most `limit` rows behind `after`, expired ones too, by sender and id. */
+  /** Returns at most `limit` rows that follow `after`, ordered by sender and id. Expired rows are included. */
   registrations(of: ListedRegistrations): readonly RegistrationRow[];
 }
 
-/** The due rows that a look asks for. */
+/** Selects the due rows that one call asks for. */
 export interface DueRegistrations {
   readonly kind: RegistrationKind;
   readonly max: number;
-  /** The sender whose turn was last; '' before the first. */
+  /** The sender of the last row of the call before; '' in the first call. */
   readonly after: string;
 }
 
-/** The rows that a page asks for. */
+/** Selects the rows of a page. */
 export interface ListedRegistrations {
   readonly kind: RegistrationKind;
-  /** undefined: rows of every list, and of none. */
+  /** undefined: rows of every list, and rows in no list. */
   readonly list: string | undefined;
-  /** undefined: rows of every sender but ''. */
+  /** undefined: rows of every sender except ''. */
   readonly sender: string | undefined;
   readonly limit: number;
   /** undefined: from the beginning. */
   readonly after: RegistrationName | undefined;
 }
 
-/** The last row of a page. */
+/** The name of the last row of a page. */
 export interface RegistrationName {
   readonly sender: string;
   readonly id: string;
@@ -63,8 +63,8 @@ export interface RegistrationName {
 type RowsPlan<T> = (rows: RegistrationRows, now: number) => T;
 
 /**
- * The result of a plan. It is read outside the step, because other plans may share the step and must not fail with
- * this one.
+ * The result of a plan. `value` throws the plan's error; it is called outside the step, because other plans in the
+ * same step must not fail with this one.
  */
 export interface Planned<T> {
   readonly value: () => T;
@@ -80,7 +80,7 @@ export function planned<T>(
   const saved = new Map<string, RegistrationRow>();
   const made = new Set<string>();
   const wanted: NeededRow[] = [];
-  // A row that the table cannot give now is the table's fault, whatever the plan makes of the error.
+  // If the table cannot give a row now, the table's error is thrown, even if the plan catches it.
   let fault: { readonly error: unknown } | undefined;
   const read = <R>(from: () => R): R => {
     try {
@@ -90,7 +90,7 @@ export function planned<T>(
       throw error;
     }
   };
-  // The plan goes on after a missing row, so that all rows it asks for are known. Its result is dropped.
+  // The plan continues after a missing row, so that all rows that it needs become known. Its result is discarded.
   const wants = <R>(row: NeededRow, from: () => R): R | undefined => {
     try {
       return read(from);
@@ -136,7 +136,7 @@ export function planned<T>(
   return { value: () => value };
 }
 
-/** Returns the progress of an event. */
+/** Returns the progress of an event; undefined if its record is absent or stale. */
 function stateOf(record: RecordRow | undefined): 'done' | 'dead' | 'safe' | 'unsafe' | undefined {
   if (!record || record.state === 'stale') return undefined;
   if (record.state === 'applied') return 'done';
@@ -144,7 +144,7 @@ function stateOf(record: RecordRow | undefined): 'done' | 'dead' | 'safe' | 'uns
   return record.acked ? 'safe' : 'unsafe';
 }
 
-/** Acknowledges a record, as its sender's next copy would in mode inbox. */
+/** Acknowledges a record, as the next copy from its sender would in mode inbox. */
 function makeSafe(table: RegistrationTable, sender: string, key: string, now: number): void {
   const record = table.record(sender, key, now);
   if (record) table.updateRecord({ ...record, acked: true, expiresAt: null });
@@ -171,22 +171,22 @@ function requireOwn(row: RegistrationRow, sender: string): void {
 }
 
 /**
- * Returns the longest wait of a row by its kind; Infinity: it has none. Ms. A call that is under way holds its operation.
- * That is due at its own time and at no other: nobody else may make the call meanwhile.
+ * Returns the longest wait of a row of a kind, in ms; Infinity if it has none. An operation whose call is under way
+ * is due at its own time only, because nobody else may make the call meanwhile.
  */
 export function longestTurnMs(kind: RegistrationKind): number {
   return kind === 'watch' || kind === 'subscription' || kind === 'move' ? LONGEST_TURN_MS : Infinity;
 }
 
-/** Applies `isDue` to a row of a kind. */
+/** Applies `isDue` with the longest wait of the row's kind. */
 export function isTurn(kind: RegistrationKind, at: number, now: number): boolean {
   return isDue(at, now, longestTurnMs(kind));
 }
 
 /**
- * Holds a row that is due: puts its time off.
+ * Reserves a row that is due, by moving its `dueAt` to `holdMs` from now.
  *
- * @returns the row as it is now; undefined if it is not due any more.
+ * @returns the row as it is now; undefined if it is no longer due.
  */
 export function held(
   table: RegistrationTable,
@@ -202,8 +202,8 @@ export function held(
 }
 
 /**
- * Orders rows in turns: the first of each sender, then the second of each. Senders go by name, beginning behind
- * `after`.
+ * Orders rows in turns: the first of each sender, then the second of each. Senders go by name, beginning with the
+ * first name after `after`.
  */
 export function inTurns(
   bySender: ReadonlyMap<string, readonly RegistrationRow[]>,
@@ -222,10 +222,10 @@ export function inTurns(
   return rows;
 }
 
-/** The longest page, and the most rows of one look. */
+/** The most rows of a page, and of one call for due rows. */
 const MOST = 1000;
 
-/** Bounds a number of rows. */
+/** Bounds a number of rows to 1 … `MOST`. */
 export function bounded(count: number): number {
   return Math.min(Math.max(1, Math.floor(count)), MOST);
 }
@@ -246,7 +246,7 @@ export function listed(query: RegistrationQuery): ListedRegistrations {
   };
 }
 
-/** Makes the `after` of a page as one text: the length of the sender, the sender, the id. */
+/** Makes the `after` of a page as one text: the length of the sender, a space, the sender, the id. */
 function afterOf({ sender, id }: RegistrationName): string {
   return `${sender.length} ${sender}${id}`;
 }
@@ -265,7 +265,7 @@ function nameIn(after: string): RegistrationName {
 /**
  * Makes a page.
  *
- * @param found one row more than the page is to have, if there is one; expired rows too.
+ * @param found the rows of the page, and one more if others follow; expired rows are among them.
  */
 export function pageOf<R>(
   found: readonly R[],
@@ -281,10 +281,10 @@ export function pageOf<R>(
   return { rows, next: afterOf(nameOf(last)) };
 }
 
-/** Runs one atomic step of a backend, on the backend's clock. */
+/** Runs one atomic step of a backend, with the backend's current time. */
 type Atomic = <T>(step: (rows: RegistrationSearch, now: number) => T) => Promise<T>;
 
-/** Makes `Store.registrations` for a backend that brings the rows. */
+/** Makes `Store.registrations` for a backend that supplies the rows. */
 export function registrationsOf(atomic: Atomic): StoreRegistrations {
   const last: Partial<Record<RegistrationKind, string>> = {};
   return {

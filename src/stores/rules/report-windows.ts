@@ -1,5 +1,5 @@
-// Writes reports into the account of each media buy (owed.md §3): claims at insertion, ends at completion.
-// Called by accept and by complete; only events that report, and the URL by which any event came, change an account.
+// Records reports in the account of each media buy (owed.md §3): their claims at insertion, their end at completion.
+// Called by accept and by complete. Other events change an account only by the URL to which they were sent.
 import {
   claimantsIn,
   claimedIn,
@@ -26,7 +26,7 @@ import { markExpiry } from './order.ts';
 import type { RecordRow, Rows } from './rule-rows.ts';
 import type { Accepting } from './task-wait.ts';
 
-/** True for records that may still be handled, or are DEAD. A record that was handed on has no claim any more. */
+/** True for records that may still be handled, or are DEAD. Other records no longer claim their windows. */
 const isThere =
   ({ rows, request, now }: Accepting) =>
   (key: string): boolean => {
@@ -36,7 +36,10 @@ const isThere =
 
 const reportStep = (step: Accepting): ReportStep => ({ now: step.now, isThere: isThere(step) });
 
-/** True if each window of a pulled report came before, or is about to be handled (owed.md §3.2). */
+/**
+ * True if each window of a pulled report was reported before, or is claimed by an event that may still be handled
+ * (owed.md §3.2).
+ */
 export function cameBefore(step: Accepting, { report }: EventClaim): boolean {
   if (report?.isPulled !== true || !report.windows) return false;
   const { rows, request, now } = step;
@@ -47,16 +50,16 @@ export function cameBefore(step: Accepting, { report }: EventClaim): boolean {
   });
 }
 
-/** The claims of a report. */
+/** The windows that a report claims. */
 interface Claims {
   readonly windows: readonly ClaimedWindow[] | null;
-  /** True if some claims were of media buys that nobody has registered, and the seller has too many of these. */
+  /** True if some windows were dropped: nobody registered their media buys, and the seller has too many of these. */
   readonly isDropped: boolean;
 }
 
 /**
- * Notes a report at insertion: its claims (owed.md §3.1), and the end that it tells of its media buys (§7.1, §7.3).
- * Of every event it notes the URL by which it came.
+ * Saves a report at insertion: the windows that it claims (owed.md §3.1), and the end that it reports of its media
+ * buys (§7.1, §7.3). For every event it saves the URL to which the event was sent.
  */
 export function claimWindows(step: Accepting, { key, report, via }: EventClaim): Claims {
   if (via) noteUrl(step, via);
@@ -73,8 +76,7 @@ export function claimWindows(step: Accepting, { key, report, via }: EventClaim):
 }
 
 /**
- * Notes the end of media buys that a `final` report names without a period that can be read: it is their last one,
- * too.
+ * Saves the end of media buys that a `final` report names without a readable period: it is their last report, too.
  */
 function noteFinals(step: Accepting, { mediaBuyIds }: ReportClaim, windows: readonly WindowClaim[]): void {
   const { rows, request, now } = step;
@@ -90,16 +92,22 @@ function noteFinals(step: Accepting, { mediaBuyIds }: ReportClaim, windows: read
   }
 }
 
-/** The most unregistered media buys of a seller whose periods are kept: it could name any number (owed.md §3.6). */
+/**
+ * The most unregistered media buys of a seller whose periods are kept, because a seller could name any number of them
+ * (owed.md §3.6).
+ */
 const MOST_UNKNOWN = 1000;
 
-/** The row that counts them, kept until the first that it counts has expired. No seller chooses ids of its kind. */
+/**
+ * The row that counts the unregistered media buys. It is kept until the first of them has expired. Sellers cannot
+ * choose ids of this kind of row.
+ */
 const UNKNOWN_ID = 'unknown-media-buys';
 
 /**
- * Counts one more.
+ * Counts one more unregistered media buy.
  *
- * @returns true if it may be kept.
+ * @returns true if it may be kept; false if the maximum is reached.
  */
 function countUnknown(step: Accepting): boolean {
   const { rows, request, now } = step;
@@ -117,7 +125,9 @@ const needStreams = (rows: Rows, sender: string, of: readonly { readonly id: str
     of.map(({ id }) => ({ kind: 'stream', id })),
   );
 
-/** Loads the streams of a report, then the records of events that claim the same windows: each kind at once. */
+/**
+ * Loads the accounts of a report's media buys, then the records that claim the same windows, each kind in one load.
+ */
 function needClaims({ rows, request: { sender }, now }: Accepting, windows: readonly WindowClaim[]): void {
   needStreams(rows, sender, windows);
   if (!rows.needRows) return;
@@ -132,10 +142,9 @@ function needClaims({ rows, request: { sender }, now }: Accepting, windows: read
 }
 
 /**
- * Writes the claim of one window.
+ * Saves the claim of one window.
  *
- * @returns undefined for an unregistered media buy of which there is nothing to keep; null if its seller has too many
- * of them.
+ * @returns undefined for an unregistered media buy with nothing to keep; null if its seller has too many of these.
  */
 function claimWindow(
   step: Accepting,
@@ -160,8 +169,8 @@ function claimWindow(
 }
 
 /**
- * Makes a stream due at once, if something comes late for a closed media buy, or an end is told of one. A pulled
- * report makes only a closed one due: the reconciler that pulled it writes the result of the pull itself.
+ * Makes an account due at once if something arrives for a closed media buy, or if a report says that a media buy has
+ * ended. A pulled report does so only for a closed one: the reconciler that pulled it saves the result itself.
  */
 function lookedAt(
   { request, now }: Accepting,
@@ -174,13 +183,16 @@ function lookedAt(
   return isNews && row.list !== null ? { ...row, dueAt: now } : row;
 }
 
-/** Returns the stream with the URL by which an event came, if its media buy was told that URL (told.md §1.3). */
+/**
+ * Returns the account with the URL to which an event was sent, if that URL was registered for its media buy (told.md
+ * §1.3).
+ */
 function heardBy(stream: Stream, via: UrlClaim | undefined, now: number): Stream {
   const told = via && stream.told && withHeard(stream.told, via, now);
   return told && told !== stream.told ? { ...stream, told } : stream;
 }
 
-/** Notes the URL in media buys whose streams the event writes for no other reason. */
+/** Saves the URL in the accounts of media buys that the event changes in no other way. */
 function noteUrl({ rows, request: { sender }, now }: Accepting, via: UrlClaim): void {
   needStreams(
     rows,
@@ -195,7 +207,7 @@ function noteUrl({ rows, request: { sender }, now }: Accepting, via: UrlClaim): 
   }
 }
 
-/** Makes the row of a media buy of which nothing is known yet (owed.md §3.6). */
+/** Makes the row of a media buy that nobody has registered (owed.md §3.6). */
 const unknownBuy = ({ request, now }: Accepting, id: string): RegistrationRow => ({
   kind: 'stream',
   sender: request.sender,
@@ -211,7 +223,7 @@ const withStream = (row: RegistrationRow, stream: Stream): RegistrationRow => ({
   value: streamText(stream),
 });
 
-/** Notes in each stream that the report's handler has completed (owed.md §3.4). */
+/** Records in each account that the report's handler has completed (owed.md §3.4). */
 export function completeWindows(
   rows: Rows,
   { sender, key }: RecordRow,

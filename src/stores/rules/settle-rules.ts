@@ -1,5 +1,5 @@
 // Ends and prolongs leases: complete, fail, renew, alive and peek (admission.md §4.1 to §4.9).
-// Called by memory, SQLite and the optimistic store inside one atomic step, with the clock passed in.
+// Called by memory, SQLite and the optimistic store inside one atomic step, with the current time passed in.
 import { Fault } from '../../shared/errors.ts';
 import type {
   AliveRequest,
@@ -27,32 +27,32 @@ interface LeaseClaim {
 }
 
 /**
- * Finds the record that `owner` has: LEASED to it, with its task. The clock does not count: a lease that ran out
- * while the store was away is still its owner's if nobody has taken it over. The owner is compared, and not a count
- * of leases: after a lost failover a count can start again.
+ * Finds the record that `owner` has leased and whose task it holds. The time does not matter: a lease that ran out
+ * while the store was unreachable is still its owner's, if nobody took it over. Owners are compared, and not the
+ * number of leases: after a failover that lost data the number can repeat.
  */
 export function heldBy(rows: Rows, lease: LeaseClaim, now: number): RecordRow | undefined {
   const record = rows.record(lease.sender, lease.key, now);
   if (record?.state !== 'leased' || record.owner !== lease.owner) return undefined;
   const task = record.task && rows.task(record.sender, record.task.id, now);
-  // Whoever takes a task writes its row. A row that was forgotten went to nobody.
+  // Every claim of a task writes its row. If the row was forgotten, nobody else has claimed the task.
   return !task || task.holder === record.key ? record : undefined;
 }
 
-/** The error of a transaction whose `request` holds no lease. */
+/** The error of a transaction whose `request` names a lease that its owner no longer has. */
 export function leaseLost(): Fault {
   return new Fault('lease_lost', 'The lease went to another owner; nothing was written.');
 }
 
-/** True if `owner` had the record last and it is in `state`: the same call was made before. */
+/** True if `owner` was the last to lease the record and it is in `state`: then the same call was made before. */
 function endedBy(rows: Rows, lease: LeaseClaim, state: RecordState, now: number): boolean {
   const record = rows.record(lease.sender, lease.key, now);
   return record !== undefined && record.owner === lease.owner && record.state === state;
 }
 
 /**
- * Completes an event, for `Store.complete`: the record is applied, and its task, operation, windows and state learn
- * of it.
+ * Completes an event, for `Store.complete`: the record becomes applied, and its task, operation, windows and state
+ * are updated.
  */
 export function complete(rows: Rows, request: CompleteRequest, now: number): CompleteResult {
   const record = heldBy(rows, request, now);
@@ -89,17 +89,17 @@ export function fail(rows: Rows, request: FailRequest, now: number): FailResult 
   }
   const failed = failure(record, request, now);
   rows.updateRecord(failed);
-  // A record that was given back stays the next one of its task.
+  // A record that was given back without a run still has its task's next turn, so its task is not freed.
   if (!request.unstarted || !isQueuedHere(failed)) freeTask(rows, record, now);
   return failed.state === 'dead' ? 'dead' : 'queued';
 }
 
-/** True if workers lease it again, instead of its sender bringing it again. */
+/** True if workers will lease it again; false if its sender has to send it again. */
 const isQueuedHere = ({ state, acked }: RecordRow): boolean => state === 'queued' && acked;
 
 function failure(record: RecordRow, request: FailRequest, now: number): RecordRow {
   const { permanent, unstarted = false, overrun = false, retry } = request;
-  // A handler that reports has not ended its process.
+  // A handler that reports its failure has not crashed its process.
   const suspect = record.suspect && (unstarted || overrun);
   const crashes = record.crashes + (overrun ? 1 : 0);
   const failed = { ...record, suspect, crashes, lastError: request.error ?? record.lastError };
@@ -113,7 +113,7 @@ function failure(record: RecordRow, request: FailRequest, now: number): RecordRo
 /**
  * Queues the record again.
  *
- * @param record as it was before.
+ * @param record the record as it was before the failure.
  */
 function queuedAgain(
   failed: RecordRow,
@@ -132,8 +132,8 @@ function queuedAgain(
 }
 
 /**
- * Returns the end of the back-off step. A failure within a step leaves that step's end alone: retries must not put it
- * off.
+ * Returns the end of the back-off step. A failure within a step does not move that step's end, so retries cannot
+ * delay it further.
  */
 function stepEnd(record: RecordRow, backoffMs: number, now: number): number {
   return stepLeftMs(record, now) > 0 ? record.notBefore : now + backoffMs;
@@ -175,8 +175,8 @@ export function peek(rows: Rows, sender: string, key: string, now: number): Peek
 }
 
 /**
- * Returns the change of the task's row when one of its events is applied: the mark, its first terminal status, the
- * last status.
+ * Returns the change of the task's row when one of its events is applied: the newest time, the first terminal status
+ * and the last status. Undefined if nothing changes.
  */
 function taskChange(
   record: RecordRow,
@@ -196,7 +196,8 @@ function newMark(
   known: TaskRow | undefined,
 ): Pick<TaskChange, 'mark' | 'markTerminal'> | undefined {
   if (task?.instant === undefined || ahead) return undefined;
-  // The mark never goes back: a store's clock that was set back can make a lost lease look live.
+  // A task's newest time never goes back. Without this check it could: a store's clock that was set back can make a
+  // lost lease look live.
   if (known?.mark != null && task.instant < known.mark) return undefined;
   return { mark: task.instant, markTerminal: task.terminal };
 }

@@ -1,4 +1,4 @@
-// Keeps the states that notifications tell in the row of their media buy or subscription (owed.md §6).
+// Keeps the states that notifications report, in the row of their media buy or subscription (owed.md §6).
 // Called in the step that inserts an event, and in the one that completes it.
 import {
   holderIn,
@@ -14,17 +14,17 @@ import type { ClaimedState, EventClaim, RegistrationRow, StateClaim } from '../s
 import type { RecordRow, Rows } from './rule-rows.ts';
 import type { Accepting } from './task-wait.ts';
 
-/** The row that keeps a state. */
+/** The row in which a state is kept, and its media buy. */
 interface Place {
   /** undefined: no row keeps it. */
   readonly row: RegistrationRow | undefined;
   readonly mediaBuyId: string | undefined;
 }
 
-/** The members of an operation's row that name its media buy. */
+/** The members of an operation's row that name its media buy and its account. */
 interface OfMediaBuy {
   readonly mediaBuyId?: string;
-  /** The id of the stream's row, if it differs from `mediaBuyId`. */
+  /** The id of the account's row, if it differs from `mediaBuyId`. */
   readonly streamId?: string;
 }
 
@@ -39,8 +39,8 @@ function placeOf({ rows, request: { sender }, now }: Accepting, { holder, mediaB
 }
 
 /**
- * True if another event came since a pulled state was judged, or its row is gone: the state is not to be told
- * (owed.md §6.6).
+ * True if another event changed the state since a pulled state was compared with it, or if its row is gone. Then the
+ * pulled state must not be reported (owed.md §6.6).
  */
 export function isJudgedAnew(step: Accepting, { state }: EventClaim): boolean {
   if (state?.seen === undefined) return false;
@@ -51,15 +51,15 @@ export function isJudgedAnew(step: Accepting, { state }: EventClaim): boolean {
 /** The state that an event claims. */
 interface Claimed {
   readonly claimedState: ClaimedState | null;
-  /** True if there were too many, so that a state that has not ended was dropped. */
+  /** True if the row had too many states, so that one that has not ended was dropped. */
   readonly isDropped: boolean;
 }
 
 const NONE: Claimed = { claimedState: null, isDropped: false };
 
 /**
- * Keeps the state of an event that is inserted (owed.md §6.1), and makes its stream due if the state was emitted
- * again (§6.7).
+ * Keeps the state of an event at its insertion (owed.md §6.1). If the sender emitted the state again, the media buy's
+ * account becomes due (§6.7).
  */
 export function claimState(step: Accepting, { key, state }: EventClaim, isReemission: boolean): Claimed {
   if (!state) return NONE;
@@ -96,18 +96,18 @@ const withHolder = (row: RegistrationRow, holder: StateHolder): RegistrationRow 
   value: JSON.stringify(holder),
 });
 
-/** A closed media buy is looked at, too, if something comes late for it. */
+/** A closed media buy becomes due, too, if something arrives late for it. */
 const lookedAt = (row: RegistrationRow, now: number): RegistrationRow =>
   row.list === 'closed' ? { ...row, dueAt: Math.ceil(now) } : row;
 
-/** The least time between two questions about a media buy because its seller emits again. Ms: 15 min. */
+/** One media buy becomes due because its seller emits again at most once in this time. Ms: 15 min. */
 const REEMITTED_MS = 900_000;
 
 /**
- * Makes a stream due because its seller emitted again.
+ * Makes a media buy's account due because its seller emitted again.
  *
- * @returns undefined for a subscription, for a media buy that nobody has registered, and for one that this made due
- * within the last `REEMITTED_MS`.
+ * @returns undefined for a subscription, and for a media buy that nobody has registered. Also undefined if this made
+ *   the account due within the last `REEMITTED_MS`.
  */
 function askedAgain(row: RegistrationRow, holder: StateHolder, now: number): RegistrationRow | undefined {
   if (row.kind !== 'stream' || row.list === null) return undefined;
@@ -119,7 +119,7 @@ function askedAgain(row: RegistrationRow, holder: StateHolder, now: number): Reg
   };
 }
 
-/** Notes that the handler of an event has completed: from then on it knows the state. */
+/** Records that the handler of an event has completed: from then on the handler knows the state. */
 export function completeState(
   rows: Rows,
   { sender, key }: RecordRow,

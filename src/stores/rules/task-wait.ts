@@ -1,5 +1,7 @@
-// Times of records that wait: back-off, parks, suspects, clocks set back (admission.md §4.5, §4.6, §4.11, §8.10).
-// Called by the other rules, by memory, and by the optimistic store. It also has `Accepting`, the state of one accept.
+// Times of records that wait: back-off, busy tasks, suspects, clocks set back (admission.md §4.5, §4.6, §4.11,
+// §8.10).
+// Called by the other rules, by memory, and by the optimistic store. It also has `Accepting`, the state of one
+// accept.
 import { FAR_WAIT_MS, LONGEST_LEASE_MS, LONGEST_WAIT_MS } from '../constants.ts';
 import type { AcceptRequest } from '../store.ts';
 import { PARKED_MS, type TaskChange, taskRow } from './order.ts';
@@ -18,33 +20,33 @@ const DUE: Record<RecordState, Due> = {
 };
 
 /**
- * Returns when workers look at a record; null: never. A record that was never acknowledged waits for its sender to
- * bring it again.
+ * Returns when a record is due for workers; null: never. A record that was never acknowledged waits for its sender to
+ * send it again.
  */
 export function dueAt(row: RecordRow): number | null {
   return row.acked ? DUE[row.state](row) : null;
 }
 
 /**
- * Returns until when a record is parked whose task `holder` holds. A holder that was acknowledged will end and free
- * the task, if only when a worker finds its lease over. In mode inline a holder may be left to its sender for ever,
- * so the park ends with its lease.
+ * Returns until when a record waits for its task, which `holder` holds. An acknowledged holder will end and free the
+ * task, at the latest when a worker finds its lease over. In mode inline a holder may depend on its sender for ever.
+ * So there the wait ends with the holder's lease.
  */
 export function parkedUntil(holder: RecordRow, now: number): number {
   return holder.acked ? now + PARKED_MS : holder.leaseUntil;
 }
 
 /**
- * Releases the task of a record. The next record that waits for it holds it, and is due. If none waits, the task's row
- * says that it is free, so an accept need not read the record that held it last.
+ * Frees the task of a record. The oldest record that waits for the task becomes its holder, and is due. If none
+ * waits, the task's row says that it is free, so that an accept need not read the last holder.
  *
  * An index finds the next record (`Write.waitsFor`). Two ways without it were measured on Postgres, with 300 events
- * of a task in three processes. An end that wakes all takes 26 statements an event instead of 4, and gives a tenth of
- * the rate. A task's row that names one waiter runs two events a lease. A backend that wakes the oldest by itself
- * would save half a statement an event and no code. It meets deadlocks, because it locks a record out of the order in
- * which commits lock.
+ * of a task in three processes. Waking all waiting records takes 26 statements an event instead of 4, and gives a
+ * tenth of the rate. A task's row that names one waiting record runs two events a lease. A backend that wakes the
+ * oldest by itself would save half a statement an event and no code. It meets deadlocks, because it locks a record
+ * out of the order in which commits lock.
  *
- * @param mark further changes of the task that come with the end.
+ * @param mark returns further changes of the task's row that come with the end.
  */
 export function freeTask(
   rows: Rows,
@@ -66,42 +68,42 @@ export function freeTask(
 
 /**
  * True if the wait until `at` is over, or longer than any wait can be. In the second case the store's clock was set
- * back since it began (admission.md §4.11). Unix ms.
+ * back after the wait began (admission.md §4.11). Unix ms.
  */
 export function isDue(at: number, now: number, longestMs: number = FAR_WAIT_MS): boolean {
   return at <= now || at > now + longestMs;
 }
 
-/** Returns the rest of a wait; 0: it is over. Ms. */
+/** Returns the time that is left of a wait; 0: it is over. Ms. */
 export function leftMs(at: number, now: number, longestMs?: number): number {
   return isDue(at, now, longestMs) ? 0 : at - now;
 }
 
-/** Returns the rest of the back-off step that the last failure began; 0: it is over. Ms. */
+/** Returns the time that is left of the back-off step that the last failure began; 0: it is over. Ms. */
 export function stepLeftMs({ notBefore }: Pick<RecordRow, 'notBefore'>, now: number): number {
   return leftMs(notBefore, now);
 }
 
 /**
- * The wait after a suspect's first charge. Each further charge waits four times as long, up to the longest wait. Ms:
- * 1 min.
+ * The wait after a suspect's first charged crash. Each further one waits four times as long, up to the longest wait.
+ * Ms: 1 min.
  */
 const CHARGED_MS = 60_000;
 
-/** Returns until when a suspect waits that is charged now, for the `crashes`-th time (admission.md §4.6). */
+/** Returns the end of the wait of a suspect that is charged now with its `crashes`-th crash (admission.md §4.6). */
 export function putOffUntil(record: Pick<RecordRow, 'notBefore'>, crashes: number, now: number): number {
   const waitMs = Math.min(CHARGED_MS * 4 ** (crashes - 1), LONGEST_WAIT_MS);
   return now + Math.max(stepLeftMs(record, now), waitMs);
 }
 
-/** Returns the time that a suspect still waits because of a charge; 0: no charge keeps it from its turn. Ms. */
+/** Returns the time that a suspect still has to wait because of a charged crash; 0 if it need not wait. Ms. */
 export function putOffMs(record: RecordRow, now: number): number {
   return record.suspect && record.crashes > 0 ? stepLeftMs(record, now) : 0;
 }
 
 /**
- * Shortens a live lease to the longest that can begin now. A living owner renews it before; a dead owner's lease ends
- * then.
+ * Shortens a live lease to the longest that can begin now. A living owner renews it in time; a dead owner's lease
+ * then ends.
  */
 export function shortened(record: RecordRow, now: number): RecordRow {
   return { ...record, leaseUntil: Math.min(record.leaseUntil, now + LONGEST_LEASE_MS), parkedUntil: 0 };
@@ -119,13 +121,16 @@ export function seenLease(rows: Rows, record: RecordRow, now: number): RecordRow
   return put;
 }
 
-/** The state of one accept. `now` is the store's clock, read once inside the atomic step. Unix ms. */
+/** The state of one accept. `now` is the store's time, read once inside the atomic step. Unix ms. */
 export interface Accepting {
   readonly rows: Rows;
   readonly request: AcceptRequest;
   readonly now: number;
   /** The sender's usage when the step began. */
   readonly used: Usage;
-  /** True if the bytes were seen before: they continue an event that is not safe, at most once a back-off step. */
+  /**
+   * True if the bytes were seen before. They may continue an event that is not acknowledged, at most once in a
+   * back-off step.
+   */
   readonly replay: boolean;
 }

@@ -9,9 +9,9 @@ const STALE: AcceptDecision = { kind: 'stale', changed: false };
 const DUPLICATE: AcceptDecision = { kind: 'done', changed: false, state: 'stale', died: false };
 
 /**
- * Judges a second terminal status of a task: rule 3, behind staleness (verification.md §2.19). Undefined: it is
- * taken, as is every event without a `terminalHash`. A 409 ends the event at its sender, so the status that it loses
- * to has to be safe first. Until then a 503 makes the sender bring it again.
+ * Judges a second terminal status of a task: part of rule 3, after staleness (verification.md §2.19). Undefined: the
+ * event is accepted, as is every event without a `terminalHash`. A 409 ends the event at its sender, so the first
+ * terminal status has to be safe before. Until then a 503 makes the sender send the event again.
  */
 export function secondTerminal(
   { terminalHash }: EventClaim,
@@ -23,15 +23,15 @@ export function secondTerminal(
   return DUPLICATE;
 }
 
-/** True if it was applied, or its record is acknowledged. */
+/** True if the first terminal status was applied, or its record is acknowledged. */
 const isSafe = ({ first, record }: Found): boolean => first.state !== 'open' || record?.acked === true;
 
-/** True if both have a hash and they differ. An end by another channel, or of another edition, has no such hash. */
+/** True if both have a hash and the hashes differ. An end by another channel, or of another edition, has no hash. */
 const differs = ({ hash }: FirstTerminal, other: string): boolean => hash !== '' && hash !== other;
 
 /**
- * Rule 3: judges an event that is older than the mark, was told before by another channel, or follows an end that
- * nothing may follow.
+ * Rule 3: judges an event that is not newer. It is older than the newest applied status, or another channel reported
+ * it before, or it follows an end after which nothing may come.
  */
 export function notNewer(
   { task: claim }: EventClaim,
@@ -48,8 +48,8 @@ const isInterim = (claim: TaskClaim | null | undefined): claim is TaskClaim =>
   claim?.keepsEnd === true && !claim.terminal;
 
 /**
- * True if a record from before the end must not run any more, judged at its lease. While the end waits for its
- * handler, older statuses go first. A newer one would make the end stale.
+ * True if a record from before the end must not run any more; asked when it is leased. While the end waits for its
+ * handler, older statuses still run first. A newer one must not: it would make the end stale.
  */
 export function isPastEnd(
   rows: Pick<Rows, 'record'>,
@@ -67,13 +67,13 @@ export function isPastEnd(
 const isNewer = (claim: TaskClaim | null | undefined, end: TaskClaim | null | undefined): boolean =>
   claim?.instant !== undefined && end?.instant !== undefined && claim.instant > end.instant;
 
-/** True if another webhook has told an end of the task before, under another key. */
+/** True if another webhook has reported an end of the task before, under another key. */
 export function isSecondEnd({ key, task: claim }: EventClaim, held: Found | undefined): boolean {
   if (!claim?.terminal || !held || held.first.key === key) return false;
   return !areOtherChannels(sourceOf(held.first), claim.told?.source ?? 'webhook');
 }
 
-/** True if an end of its task came before the event; its handler is told so. */
+/** True if an end of its task came before the event. Its handler is then given `afterTerminal`. */
 export function followsEnd(
   rows: Pick<Rows, 'record'>,
   { key, task: claim }: { readonly key: string; readonly task?: TaskClaim | null | undefined },
@@ -87,18 +87,18 @@ export function followsEnd(
 }
 
 /**
- * True if a terminal status is dropped because its key was used before: for another status, another task, or no task
- * at all.
+ * True if a terminal status is dropped because its key was used before. That use was a non-terminal status, another
+ * task, or no task at all.
  */
 export function dropsEnd({ task: claim }: EventClaim, { task: known }: RecordRow): boolean {
   return claim?.terminal === true && !(known?.terminal && known.id === claim.id);
 }
 
 /**
- * Returns the first terminal status of the task's row for an event that `secondTerminal` let pass. Undefined: the row
- * stays as it is.
+ * Returns the first terminal status for the task's row, for an event that `secondTerminal` accepted. Undefined: the
+ * row stays as it is.
  *
- * @param first another terminal status that is known already, by any channel.
+ * @param first another terminal status that is known already, from any channel.
  */
 export function terminalAtInsert(
   { key, task: claim, terminalHash }: EventClaim,

@@ -1,18 +1,22 @@
-// Takes connections out of a user's pool, and leaves those behind whose server cannot write (admission.md §9.3).
+// Takes connections from a user's pool, and closes those whose server cannot write (admission.md §9.3).
 // Called by the Postgres and MySQL backends.
 import { isError } from '../../shared/realms.ts';
 
 /** The connections of the user's pool. */
 export interface Connections<C> {
-  /** The most connections that the pool has. */
+  /** The largest number of connections in the pool. */
   readonly max: number;
   readonly checkOut: () => Promise<C>;
   /**
-   * Gives a connection back. @param error closes the connection, unless it is the server's answer to a statement that
-   * it can run.
+   * Returns a connection to the pool.
+   *
+   * @param error closes the connection, unless it is the server's answer to a statement and leaves it usable.
    */
   readonly giveBack: (connection: C, error?: unknown) => void;
-  /** True if the pool made the connection after `since` (`performance.now()`). One of unknown age counts as older. */
+  /**
+   * True if the pool made the connection after `since` (`performance.now()`). False if the connection's age is
+   * unknown.
+   */
   readonly isNewer: (connection: C, since: number) => boolean;
   /** True if the error says that the server cannot write: it is a standby, or was made read-only. */
   readonly isReadOnly: (error: unknown) => boolean;
@@ -21,9 +25,9 @@ export interface Connections<C> {
 const CANNOT_WRITE = new Error('the server cannot write');
 
 /**
- * Uses a connection. One whose server cannot write is closed: after a failover, connections made before it lead to the
- * demoted server as long as they live. Then another one is taken, until one that the pool has just made says the same.
- * Nothing was written by then.
+ * Runs `use` on a connection. A connection whose server cannot write is closed, and another one is taken. After a
+ * failover, connections that were made before it still lead to the demoted server. The loop ends when a connection
+ * that the pool has just made cannot write either. A server that cannot write has written nothing.
  *
  * @param cannotWrite true for an answer that says that its server cannot write.
  */
@@ -51,7 +55,7 @@ export async function onConnection<C, T>(
 /** The times at which a pool made its connections, by `performance.now()`. */
 export type MadeAt = WeakMap<object, number>;
 
-/** The depth to which causes of errors are followed, e.g. those of query builders. */
+/** The most causes of an error that are followed, e.g. causes that query builders add. */
 const MOST_CAUSES = 8;
 
 /** Yields the error and its causes. */

@@ -1,4 +1,5 @@
-// Turns a commit into lines for SQL: letters of kinds, columns of scopes, the order of locks, counts (admission.md §8.3, §8.4).
+// Turns a commit into lines for SQL: letters of kinds, columns of scopes, the lock order, counts (admission.md §8.3,
+// §8.4).
 // Called by sql-backend.ts, and by the row files of Postgres and MySQL.
 import type { CommitRequest, Expected, RowKind, Scope, Write } from '../backend.ts';
 import { columnText, fromColumnText } from '../text.ts';
@@ -32,7 +33,7 @@ const KIND: Readonly<Record<string, RowKind>> = {
   H: 'snapshot',
   M: 'move',
 };
-/** The order in which rows are locked. It begins with the task, which orders its records. */
+/** The order in which rows are locked. Tasks come first, because a task's lock protects the order of its records. */
 const LOCKED: Readonly<Record<RowKind, number>> = {
   task: 0,
   record: 1,
@@ -52,7 +53,7 @@ export function kindOf(letter: string): RowKind {
   return KIND[letter] ?? 'record';
 }
 
-/** Returns the columns of `webhook_scope` for a scope. */
+/** Returns the columns of `webhook_scope` that name a scope. */
 export function scopeColumns({ sender, keyid }: Scope): readonly [sender: string, key: string] {
   return [columnText(sender), keyid === undefined ? '' : `=${keyid}`];
 }
@@ -67,7 +68,7 @@ export interface ScopeIds {
   readonly scopeOf: (id: number) => Scope | undefined;
 }
 
-/** A row that is compared, or written as well. */
+/** A row whose version is compared, and which is also written if `write` is present. */
 export interface Line {
   readonly of: Expected;
   readonly unit: number;
@@ -96,7 +97,7 @@ function byLock(a: Line, b: Line): number {
 /** The rows and bytes that a unit adds to a scope. */
 export type Tally = readonly [unit: number, scopeId: number, rows: number, bytes: number];
 
-/** Returns the additions of each unit to the counts. Scope 0 counts the nonces of all. */
+/** Returns the additions of each unit to the counts. Scope 0 has the nonces of all senders. */
 export function tallyOf(lines: readonly Line[]): readonly Tally[] {
   const tally: Tally[] = [];
   for (const { of, unit, scopeId, write } of lines) {
@@ -120,10 +121,10 @@ export function* scopesIn({ units, counts }: CommitRequest): Iterable<Scope> {
 
 const encoder = new TextEncoder();
 
-/** Puts texts and bodies side by side into one parameter, which the driver sends as bytes. */
+/** Puts texts and bodies one after the other into one parameter, which the driver sends as bytes. */
 export function bytesOf(lines: readonly Line[]): {
   readonly all: Uint8Array;
-  /** Writes at a place, and returns the number of bytes that it wrote. */
+  /** Writes a text at the byte position `at`, and returns the number of bytes that it wrote. */
   readonly text: (text: string, at: number) => number;
   readonly body: (body: Uint8Array, at: number) => number;
 } {

@@ -1,5 +1,6 @@
-// The `Backend` of databases with SQL tables: durability, ids of scopes, retries, transactions (admission.md §7.3, §9.3, §9.6).
-// Called by the Postgres and MySQL backends, which bring the statements (`Calls`) and the pool.
+// The `Backend` of databases with SQL tables: durability, ids of scopes, retries, transactions (admission.md §7.3,
+// §9.3, §9.6).
+// Called by the Postgres and MySQL backends, which supply the statements (`Calls`) and the pool.
 import { ConfigError, Fault } from '../../shared/errors.ts';
 import type {
   Backend,
@@ -24,15 +25,15 @@ import { whileRunning, lookAgain } from '../schema-version.ts';
 import { scopeColumns, type ScopeIds, scopesIn } from './row-lines.ts';
 import { retried, slotsOf, runTransaction, type Sessions, type Query } from './sql-transaction.ts';
 
-/** The durability that answers require, and the listeners for less than was found. */
+/** The durability that answers require, and the listeners that are called if a commit has less than expected. */
 interface Keeping {
   readonly keep: (required: Durability, lowered: (message: string) => void) => void;
-  /** Notes the level that the server's settings were found to keep. */
+  /** Remembers the durability that was read from the server's settings. */
   readonly found: (level: Durability) => void;
   /**
-   * Judges a commit by the settings that it ran under; `settings` names them for a message.
+   * Judges a commit by the settings under which it ran; `settings` names them for a message.
    *
-   * @throws Fault `not_durable` if the level is less than required.
+   * @throws Fault `not_durable` if its durability is less than required.
    */
   readonly judge: (level: Durability, settings: () => string) => void;
 }
@@ -59,20 +60,20 @@ function keepingOf(who: string): Keeping {
   };
 }
 
-/** The most ids that are remembered; beyond, all are asked for again. */
+/** The most ids that are remembered. Above this number all are forgotten, and asked for again. */
 const MOST = 20_000;
 
 interface Scopes extends ScopeIds {
-  /** Learns the ids of scopes. Until it has resolved, `idOf` may lack some. Undefined: all are known. */
+  /** Looks up the ids of scopes. `idOf` may lack some until it has resolved. Undefined: all are known already. */
   readonly know: (scopes: Iterable<Scope>) => Promise<void> | undefined;
-  /** Forgets all ids, because the schema may have been made anew. */
+  /** Forgets all ids, because the schema may have been created again. */
   readonly forget: () => void;
 }
 
 /**
- * Remembers ids of scopes. They never change, so each scope is asked for once.
+ * Remembers the ids of scopes. An id never changes, so each is asked for once.
  *
- * @param ask returns ids of scopes, and makes those that are new.
+ * @param ask returns the ids of scopes, and creates those that do not exist.
  */
 function scopesOf(
   ask: (senders: readonly string[], keys: readonly string[]) => Promise<readonly number[]>,
@@ -112,50 +113,55 @@ function scopesOf(
   };
 }
 
-/** The options of a backend on SQL tables beside its pool. */
+/** The options that every backend on SQL tables has, besides its pool. */
 export interface SqlOptions {
   readonly timeoutMs: number;
   /** Default: the longer of the lease and `LEAST_IDLE_MS`. */
   readonly idleInTransactionMs?: number | undefined;
   readonly clockOffsetMs: () => number;
-  /** Returns a number of at least 0 and below 1, which spreads the retries of transactions that the server rolled back. */
+  /**
+   * Returns a number that is at least 0 and below 1. It spreads the retries of transactions that the server rolled
+   * back.
+   */
   readonly random: () => number;
 }
 
-/** The result of a commit, with the durability that it has. */
+/** The result of a commit, with its durability. */
 interface Committed extends CommitResult {
   readonly level: Durability;
-  /** Names the settings that it ran under, for a message. */
+  /** Names the settings under which it ran, for a message. */
   readonly settings: () => string;
 }
 
-/** The questions to the tables, each one statement. They take the clock's offset, and scopes by their ids. */
+/** The queries of the tables, each one statement. They take the clock's offset, and scopes by their ids. */
 export interface Calls {
   /**
    * Commits units.
    *
-   * @param started the answer of `Sessions.begin` inside a transaction of the user; null: a transaction of its own.
+   * @param started the result of `Sessions.begin`, if the user's transaction is used; null: it makes its own
+   *   transaction.
    */
   commit(request: CommitRequest, ids: ScopeIds, started: string | null): Promise<Committed>;
   load(request: LoadRequest, ids: ScopeIds): Promise<LoadResult>;
   due(request: DueRequest, ids: ScopeIds): Promise<DueResult>;
-  /** Returns one row more than the page has, if there is one. `place`: the cursor behind the row. */
+  /**
+   * Returns one row more than the page has, if there is another. `place` is the cursor for the rows after that row.
+   */
   page(query: InboxQuery, ids: ScopeIds): Promise<readonly (Row & { readonly place: string })[]>;
   listCounts(): Promise<readonly ListCount[]>;
   overdueMs(): Promise<number | undefined>;
   /**
-   * Returns one row more than asked for, if one more is due. `next`: `Write.waitsFor` of the first row that comes due
-   * later.
+   * Returns one row more than requested, if another is due. `next`: `Write.waitsFor` of the row that comes due next.
    */
   turns(
     request: TurnRequest,
   ): Promise<{ readonly now: number; readonly next: string | null; readonly rows: readonly Row[] }>;
   listed(request: ListRequest): Promise<readonly Row[]>;
-  /** Sweeps a scope. 0: nonces of all senders; negative: those of all key ids of that sender. */
+  /** Deletes expired rows of a scope. 0: nonces of all senders. Negative: nonces of all key ids of that sender. */
   clear(scope: number, most: number): Promise<number>;
   identity(): Promise<StoreIdentity | undefined>;
   scopes(): Promise<readonly Scope[]>;
-  /** Returns ids of scopes, and makes those that are new. */
+  /** Returns the ids of scopes, and creates those that do not exist. */
   idsOf(senders: readonly string[], keys: readonly string[]): Promise<readonly number[]>;
 }
 
@@ -164,7 +170,7 @@ interface SqlDatabase<Tx extends object, R> {
   readonly name: string;
   /** The name for messages. */
   readonly who: string;
-  /** The most connections of the pool, and the option that sets it. */
+  /** The largest number of connections in the pool, and the pool's option that sets it. */
   readonly max: number;
   readonly maxOption: string;
   readonly once: Query<R>;
@@ -173,7 +179,7 @@ interface SqlDatabase<Tx extends object, R> {
   readonly clock: (offset: number) => Promise<number>;
   /** Checks version, settings and rights of the database. @throws ConfigError with the fix. */
   open(): Promise<void>;
-  /** Checks that the schema is still this package's. @throws ConfigError */
+  /** Checks that the schema still has the version of this package. @throws ConfigError */
   look(): Promise<void>;
   durability(): Promise<Durability>;
   advice(): string;
@@ -181,26 +187,31 @@ interface SqlDatabase<Tx extends object, R> {
   readonly isRetryable: (error: unknown) => boolean;
   readonly isAboutOne: (error: unknown) => boolean;
   readonly asFault: (error: unknown) => Error;
-  /** Returns a ConfigError if the pool leads to no database. */
+  /** Returns a ConfigError if the pool's settings lead to no database; otherwise undefined. */
   readonly wronglyGiven: (error: unknown) => Error | undefined;
 }
 
 export type SqlBackend<Tx> = Backend<Tx> &
   Required<Pick<Backend<Tx>, 'transaction'>> & {
-    /** Returns all scopes that are known. @throws Fault */
+    /** Returns all scopes in the database. @throws Fault */
     readonly scopes: () => Promise<readonly Scope[]>;
   };
 
-/** The most batches under way at once. One is prepared while another is written to disk, and the pool is the user's too. */
+/**
+ * The most batches that run at once. One is prepared while another is written to disk. The pool also serves the user.
+ */
 const LANES = 2;
 
-/** The shortest limit of idleness: a function that asks others between its statements is no frozen process. Ms: 30 s. */
+/**
+ * The shortest time for which a transaction may be idle. Without it, a function that calls other services between its
+ * statements would be taken for a frozen process. Ms: 30 s.
+ */
 const LEAST_IDLE_MS = 30_000;
 
-/** The share of the time limit after which nothing is tried again, so that the server is the one to give up. */
+/** The share of the time limit after which nothing is retried, so that the server's own limit ends the call first. */
 export const LOCK_SHARE = 0.75;
 
-/** Makes the backend on SQL tables, as far as it is the same for every database. Nothing is kept in a session. */
+/** Makes the parts of a backend on SQL tables that are the same for every database. It keeps nothing in a session. */
 export function sqlBackend<Tx extends object, R>(
   database: SqlDatabase<Tx, R>,
   { timeoutMs, idleInTransactionMs, clockOffsetMs, random }: SqlOptions,

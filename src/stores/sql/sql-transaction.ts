@@ -4,21 +4,21 @@ import { Fault } from '../../shared/errors.ts';
 import { orLate, sleep } from '../../shared/time-limits.ts';
 import type { Within } from '../backend.ts';
 
-/** The most tries of a transaction that the server rolls back because of others, and the first pause between them. */
+/** The most tries of a transaction that the server rolls back because of other transactions, and the first pause. */
 const MOST_TRIES = 5;
 const FIRST_PAUSE_MS = 5;
 
-/** The conditions under which a transaction that was rolled back because of others is made again. */
+/** The conditions under which a transaction is retried that was rolled back because of other transactions. */
 interface Retries {
   readonly isRetryable: (error: unknown) => boolean;
-  /** Returns a number of at least 0 and below 1. */
+  /** Returns a number that is at least 0 and below 1. */
   readonly random: () => number;
-  /** The time after which nothing is tried again. Ms. */
+  /** The time after which nothing is retried. Ms. */
   readonly forMs?: number;
 }
 
 /**
- * Runs an attempt, and again while its error is retryable.
+ * Runs `attempt`, and repeats it while its error is retryable.
  *
  * @throws the error of the last try.
  */
@@ -37,11 +37,11 @@ export async function retried<T>(
   }
 }
 
-/** Lets a number of works run at once; the others wait, first come first served. */
+/** Runs a limited number of functions at once; the others wait in the order of their arrival. */
 interface Slots {
-  /** Runs work in a slot. @param over ends the wait, with its reason, but not the work. */
+  /** Runs `work` when a slot is free. @param over ends the wait with its reason; it does not end `work`. */
   run<T>(work: () => Promise<T>, over?: AbortSignal): Promise<T>;
-  /** Resolves when nothing runs or waits. */
+  /** Resolves when nothing runs and nothing waits. */
   idle(): Promise<void>;
 }
 
@@ -64,7 +64,7 @@ export function slotsOf(most: number): Slots {
     });
   const leave = (): void => {
     const next = waiting.shift();
-    // The slot goes from hand to hand: a caller that comes now cannot take it in between.
+    // The slot is passed directly to the next waiting caller, so that a caller that comes now cannot take it.
     if (next) next();
     else running -= 1;
     if (running === 0) for (const resolve of idlers.splice(0)) resolve();
@@ -87,9 +87,9 @@ export function slotsOf(most: number): Slots {
 }
 
 /**
- * Waits for a promise up to a time limit. A value that comes later goes to `late`.
+ * Waits for a promise, up to a time limit. A value that comes after the limit is passed to `late`.
  *
- * @param what the work for the message, and whose, e.g. `Postgres: a statement`.
+ * @param what names the work for the message, e.g. `Postgres: a statement`.
  * @throws Fault `store_unavailable` after that time.
  */
 export function within<T>(
@@ -110,17 +110,17 @@ export function within<T>(
   });
 }
 
-/** Runs one statement with its parameters, and returns its answer. */
+/** Runs one statement with its parameters, and returns its result. */
 export type Query<R> = (text: string, values: readonly unknown[]) => Promise<R>;
 
 /** The client that `ctx.transaction` passes to its function. */
 interface HandedOut<C> {
   readonly tx: C;
-  /** Refuses each further call: the connection serves others from now on. */
+  /** Makes every further call fail, because the connection serves others from now on. */
   readonly revoke: () => void;
 }
 
-/** The code of the error, which stays the same. */
+/** The public code of the error; it never changes. */
 const CODE = 'transaction_over';
 
 const lateUse = (): Error =>
@@ -131,14 +131,14 @@ const lateUse = (): Error =>
     { code: CODE },
   );
 
-/** The methods of clients that answer later. They are refused by a rejection or a callback too. */
+/** The asynchronous methods of clients. After the end they fail by a rejected promise or through their callback. */
 const ASYNC: ReadonlySet<PropertyKey> = new Set(['query', 'execute']);
 
 /**
- * Passes the client on, as long as the transaction lasts. A call that was not awaited may come later, when the
- * connection is in another event's transaction.
+ * Wraps the client so that it works only during the transaction. A call that was not awaited may come later, when the
+ * connection is already in another event's transaction.
  *
- * @param onLateUse receives the error of each refused call.
+ * @param onLateUse receives the error of each such call.
  */
 function handOut<C extends object>(client: C, onLateUse: (error: Error) => void): HandedOut<C> {
   let isOver = false;
@@ -152,7 +152,7 @@ function handOut<C extends object>(client: C, onLateUse: (error: Error) => void)
       return undefined;
     }
     const refused = Promise.reject(error);
-    // Without a listener the rejection would end the process.
+    // If nobody handled the rejection, it would end the process.
     refused.catch(() => undefined);
     return refused;
   };
@@ -179,49 +179,54 @@ function handOut<C extends object>(client: C, onLateUse: (error: Error) => void)
 const RELEASED =
   'ctx.transaction: the function released its client, which the transaction still needs. Leave it out: it is given back at the end.';
 
-/** Runs transactions on connections of a pool. Callers see the errors of its methods. */
+/** Runs transactions on connections of a pool. Its methods reject with the errors that callers of the store see. */
 export interface Sessions<Tx extends object, R> {
   checkOut(): Promise<Tx>;
   /**
    * Begins a transaction.
    *
    * @param idleMs the time after which the server rolls back if no statement comes; 0: the server's own setting.
-   * @returns the mark by which the transaction is known to be still the one that was begun.
+   * @returns a text that identifies the transaction. A commit checks that this same transaction is still open.
    */
   begin(tx: Tx, idleMs: number): Promise<string>;
   readonly queryOn: (tx: Tx) => Query<R>;
   commit(tx: Tx): Promise<void>;
   rollBack(tx: Tx): Promise<void>;
-  /** Gives the connection back. @param error closes it, unless it is the server's answer to a statement. */
+  /**
+   * Returns the connection to the pool. @param error closes it, unless the error is the server's answer to a
+   * statement.
+   */
   giveBack(tx: Tx, error?: unknown): void;
   /**
-   * Returns a Fault `store_unavailable` if the error, or its cause, says that the server cannot write: that is no
-   * event's doing.
+   * Returns a Fault `store_unavailable` if the error or its cause says that the server cannot write. That must not
+   * count as a failure of the event.
    */
   readOnly(error: unknown): Error | undefined;
 }
 
 interface TransactionParts<Tx extends object, R> {
   readonly sessions: Sessions<Tx, R>;
-  /** Resolves when the schema is known to be this package's. */
+  /** Resolves when the schema is known to have this package's version. */
   readonly known: () => Promise<void> | undefined;
-  /** Makes the backend on one connection. `started`: the answer of `begin`. */
+  /** Makes the backend's operations for one connection. `started`: the result of `begin`. */
   readonly withinOf: (query: Query<R>, started: string) => Within;
   readonly idleMs: number;
-  /** Receives each use of the connection after the end. */
+  /** Receives the error of each use of the connection after the transaction. */
   readonly onLateUse: (error: Error) => void;
 }
 
 /**
  * Runs the user's writes and the completion in one transaction, on a connection of its own.
  *
- * The lease is checked before, so that a paused process does not begin. It decides at the end, by the compare-and-set
- * that is the last statement before COMMIT. In between others renew it, and no row of the store is locked.
+ * The lease is checked first, so that a process that was paused does not begin. It is checked again by the last
+ * statement before COMMIT, which completes the event. In between the lease can be renewed, because no row of the
+ * store is locked.
  *
- * @param over if it aborts, a function that has not ended is left alone, and its connection is closed. The function may
- * still write on it, and nobody else may get those writes.
- * @throws the error of `work`, rolled back; the error of the user's deferred constraints. Fault `store_unavailable` if
- * the connection breaks: at COMMIT the outcome is unknown, and the record tells it.
+ * @param over if it aborts, a function that has not ended is abandoned, and its connection is closed. The function
+ *   may still write on it, so nobody else may receive that connection.
+ * @throws the error of `work`, after a rollback; the error of the user's deferred constraints. Fault
+ *   `store_unavailable` if the connection breaks. If it breaks at COMMIT, the outcome is unknown, and can be read
+ *   from the record.
  */
 export async function runTransaction<Tx extends object, R, T>(
   { sessions, known, withinOf, idleMs, onLateUse }: TransactionParts<Tx, R>,
@@ -242,7 +247,7 @@ export async function runTransaction<Tx extends object, R, T>(
     revoke();
     const readOnly = sessions.readOnly(error);
     const left = over?.aborted === true && error === over.reason;
-    // The server rolls back the transaction of a closed connection.
+    // The server rolls back a transaction when its connection is closed.
     sessions.giveBack(client, left || readOnly ? error : await failureOf(sessions.rollBack(client)));
     throw readOnly ?? error;
   }

@@ -9,11 +9,11 @@ interface CommitJob {
   readonly resolve: (value: unknown) => void;
   readonly reject: (error: unknown) => void;
   waitedMs: number;
-  /** True if its transaction ends behind it. */
+  /** True if its transaction has to end after it. */
   isLast: boolean;
 }
 
-/** The most steps in one transaction: they bound how long the synchronous driver blocks the event loop. */
+/** The most steps in one transaction. The synchronous driver blocks the event loop meanwhile. */
 const MOST = 128;
 
 /** Returns the number of waiting steps that share the next transaction. */
@@ -29,28 +29,31 @@ function sharing(queue: readonly CommitJob[]): number {
 
 /** Group commit: steps that come in one turn of the event loop share one transaction, and so one sync of the disk. */
 export interface Commits {
-  /** Runs `step` in the next transaction, and settles when that is committed. A step that is undone runs again. */
+  /**
+   * Runs `step` in the next transaction, and settles when that is committed. A step that was rolled back because of
+   * another one runs again.
+   */
   run<T>(step: () => T): Promise<T>;
-  /** Runs `step` in a transaction of its own. Its error is passed on, rolled back. */
+  /** Runs `step` in its own transaction. If it throws, the transaction is rolled back, and the error is passed on. */
   runAlone<T>(step: () => T): Promise<T>;
-  /** Resolves when nothing is waiting. */
+  /** Resolves when no step waits. */
   idle(): Promise<void>;
 }
 
 export interface CommitOptions {
-  /** The total of the waits for other connections, ms. */
+  /** The longest total wait for other connections, ms. */
   readonly busyMs: number;
   readonly delay: (ms: number) => Promise<void>;
-  /** Returns a number of at least 0 and below 1, which spreads the retries of several processes. */
+  /** Returns a number that is at least 0 and below 1. It spreads the retries of several processes. */
   readonly random: () => number;
   readonly memory: Memory;
 }
 
-/** The memory beside the database, which follows its transactions. */
+/** Data in memory that has to follow the transactions of the database. */
 interface Memory {
   /** Called when a transaction has begun. */
   readonly begin: () => void;
-  /** Called before its COMMIT, to write. */
+  /** Called before each COMMIT, to write the data. */
   readonly save: () => void;
   /** Called after a rollback. */
   readonly forget: () => void;
@@ -60,7 +63,10 @@ interface Memory {
 const FIRST_WAIT_MS = 2;
 const LONGEST_WAIT_MS = 64;
 
-/** Makes the group commit of a connection. @param begin begins a transaction; its error fails all that wait. */
+/**
+ * Makes the group commit of a connection. @param begin begins a transaction. If it fails for another reason than a
+ * lock, all waiting steps are rejected.
+ */
 export function commitsOf(db: SqliteHandle, begin: () => void, options: CommitOptions): Commits {
   const queue: CommitJob[] = [];
   let running: Promise<void> | undefined;
@@ -97,7 +103,7 @@ export function commitsOf(db: SqliteHandle, begin: () => void, options: CommitOp
   };
 }
 
-/** Waits for the end of the current turn: a step that comes alone does not wait for others. */
+/** Waits for the end of the current turn of the event loop, so that all steps of the turn are there. */
 function turn(): Promise<void> {
   return new Promise((resolve) => {
     setImmediate(resolve);
@@ -105,8 +111,8 @@ function turn(): Promise<void> {
 }
 
 /**
- * Waits for a lock. The driver itself would wait by stopping the event loop. Callers that have waited long enough are
- * rejected.
+ * Waits until a lock may be free. The driver's own wait would stop the event loop. Callers that have waited for
+ * `busyMs` are rejected.
  */
 async function waitForLock(
   queue: CommitJob[],
@@ -119,7 +125,7 @@ async function waitForLock(
   const waiting = queue.length;
   await options.delay(ms);
   const left: CommitJob[] = [];
-  // Steps that came meanwhile stand behind these, and have not waited yet.
+  // Steps that came during the delay are behind these in the queue, and have not waited yet.
   for (const job of queue.splice(0, waiting)) {
     job.waitedMs += ms;
     if (job.waitedMs < options.busyMs) left.push(job);
@@ -128,7 +134,9 @@ async function waitForLock(
   queue.unshift(...left);
 }
 
-/** Runs one transaction for the waiting steps. Returns the error if a lock was in the way: then all go on waiting. */
+/**
+ * Runs one transaction for the waiting steps. Returns the error if a lock prevented it: then all steps keep waiting.
+ */
 function commitNext(db: SqliteHandle, begin: () => void, queue: CommitJob[], memory: Memory): unknown {
   try {
     begin();
@@ -151,19 +159,20 @@ function commitNext(db: SqliteHandle, begin: () => void, queue: CommitJob[], mem
   return undone(queue, batch, failure);
 }
 
-/** The reason for which a transaction was undone, with the step that failed, if one did. */
+/** The reason why a transaction was rolled back, with the step that failed, if one did. */
 interface Failure {
   readonly error: unknown;
   readonly job?: CommitJob;
 }
 
 /**
- * Puts undone steps back; the failed one is rejected, and the others run again without it.
+ * Puts the steps of a rolled-back transaction back into the queue. The step that failed is rejected, and the others
+ * run again without it.
  *
- * Steps leave nothing but rows, so running them again is as good as a savepoint around each, and costs only when one
- * fails. The steps before the failed one go first, by themselves. So they run once more, and not once for each failure
- * behind them (a full disk fails step after step). COMMIT waits for readers under a rollback journal: then, too, the
- * steps can run again.
+ * A step changes nothing but rows, so running it again has the same effect as a savepoint around each step. It costs
+ * time only if a step fails. The steps before the failed one get a transaction of their own. So they run once more,
+ * and not once for each later failure (on a full disk, step after step fails). Under a rollback journal COMMIT waits
+ * for readers: if it fails for that, the steps can run again too.
  */
 function undone(queue: CommitJob[], batch: readonly CommitJob[], { error, job }: Failure): unknown {
   const busy = job === undefined && isBusy(error);
@@ -175,7 +184,7 @@ function undone(queue: CommitJob[], batch: readonly CommitJob[], { error, job }:
   return busy ? error : undefined;
 }
 
-/** Runs steps, and answers none before the COMMIT that makes all their answers durable. */
+/** Runs steps. None is answered before the COMMIT, which makes all answers durable. */
 function commitBatch(db: SqliteHandle, batch: readonly CommitJob[], memory: Memory): Failure | undefined {
   const values: unknown[] = [];
   for (const job of batch) {
@@ -207,8 +216,8 @@ function commitAlone(db: SqliteHandle, job: CommitJob, memory: Memory): void {
 }
 
 /**
- * Commits. A deferred constraint of the user's tables fails here, and its error is the user's; every other error is the
- * store's.
+ * Commits. If a deferred constraint of the user's tables fails here, the error is passed to the user unchanged. Every
+ * other error becomes a fault of the store.
  */
 function commit(db: SqliteHandle, memory: Memory): void {
   try {
@@ -219,7 +228,7 @@ function commit(db: SqliteHandle, memory: Memory): void {
   }
 }
 
-/** Rolls back. It fails if SQLite has rolled back by itself; then it is done. */
+/** Rolls back. If ROLLBACK fails, SQLite has already rolled back by itself. */
 function rollBack(db: SqliteHandle, { forget }: Memory): void {
   forget();
   try {

@@ -1,4 +1,4 @@
-// The connection of `node:sqlite` as the store uses it, and the meaning of its errors (admission.md §9.2).
+// The connection of `node:sqlite` as the store uses it, and its errors (admission.md §9.2).
 // Called by the other files of this folder and by `src/stores/sqlite.ts`.
 import { ConfigError, Fault, messageOf } from '../../shared/errors.ts';
 import { isError } from '../../shared/realms.ts';
@@ -26,7 +26,7 @@ export interface SqliteHandle {
 /** A value that the store binds to a parameter of an SQLite statement. */
 export type SqliteValue = null | number | string | Uint8Array;
 
-/** A row as it is read. */
+/** A row as the driver returns it. */
 export type SqliteRow = Readonly<Record<string, null | number | string | Uint8Array>>;
 
 /** Reads a text column that is never null. */
@@ -59,7 +59,7 @@ export function nodeSqlite(load: LoadModule = builtinModule): NodeSqlite {
   );
 }
 
-/** Loaded at import, so that a runtime without it fails before there is a receiver. */
+/** Loaded at import, so that a runtime without it fails before a receiver is created. */
 const { DatabaseSync }: NodeSqlite = nodeSqlite();
 
 /** Opens a file. */
@@ -68,22 +68,22 @@ export function openFile(file: string): SqliteHandle {
 }
 
 /**
- * SQLite's primary result codes (sqlite.org/rescode.html), and the messages for them: on Deno errors of `exec` have a
- * message alone.
+ * SQLite's primary result codes (sqlite.org/rescode.html), and the matching messages. On Deno, errors of `exec` have
+ * only a message.
  */
 const BUSY = { numbers: [5, 6], message: /^database (?:table |schema )?is locked/ };
 const CONSTRAINT = { numbers: [19], message: /constraint failed/ };
 
 /**
- * The message while the user's code has a transaction open on this handle. There is no BEGIN and no PRAGMA synchronous
- * until it ends.
+ * The message while the user's code has an open transaction on this handle. Until that ends, BEGIN and PRAGMA
+ * synchronous fail.
  */
 const OPEN_TRANSACTION = /(?:within|inside) a transaction/;
 
 function isResult(error: unknown, of: { numbers: readonly number[]; message: RegExp }): boolean {
   if (!isError(error)) return false;
   const { errcode } = error as { readonly errcode?: unknown };
-  // The low byte is the primary code; the rest tells more than is needed here.
+  // The low byte is the primary code; the higher bytes are not needed here.
   return typeof errcode === 'number' ? of.numbers.includes(errcode & 0xff) : of.message.test(error.message);
 }
 
@@ -96,7 +96,10 @@ export function isConstraint(error: unknown): boolean {
   return isResult(error, CONSTRAINT);
 }
 
-/** Converts a driver's error to the one that callers see: a fault, answered 503. Faults and configuration errors pass. */
+/**
+ * Converts a driver's error to the one that callers see: a fault, answered 503. Faults and ConfigErrors are returned
+ * unchanged.
+ */
 export function asFault(error: unknown): Error {
   if (error instanceof Fault || error instanceof ConfigError) return error;
   const reason = messageOf(error);

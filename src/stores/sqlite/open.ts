@@ -11,58 +11,60 @@ import { type SqliteRows, sqliteRows } from './sqlite-rows.ts';
 import { migrate, versionCheck } from './sqlite-schema.ts';
 
 /**
- * The durability of a connection. `synchronous` is not stored in the file, and drivers open a WAL database with NORMAL.
- * Under that an answered commit can be gone after a power cut. So it is set at every open, read back, and checked
- * before every transaction.
+ * The settings of a connection on which durability depends. `synchronous` is not stored in the file, and drivers open
+ * a WAL database with NORMAL. Under that, an answered commit can be lost in a power failure. So it is set at every
+ * open, read back, and checked before every transaction.
  */
 export interface Settings {
-  /** Sets the settings that can be set. It fails with BUSY if another connection is in the way. */
+  /** Applies the settings. It fails with BUSY if another connection has a lock. */
   apply(): void;
   /**
-   * Restores `synchronous` before each transaction: somebody else's PRAGMA on this handle may have lowered it.
+   * Restores `synchronous` before each transaction, because another PRAGMA on this handle may have lowered it.
    *
-   * @throws Fault `not_durable` if it cannot be set back.
+   * @throws Fault `not_durable` if it cannot be restored.
    */
   restore(): void;
-  /** Returns the durability by the connection's present settings. */
+  /** Returns the durability under the connection's present settings. */
   durability(): Durability;
 }
 
 /**
- * The weakest `synchronous` under which a commit survives a power cut (sqlite.org/pragma.html#pragma_synchronous), and
- * the one above it.
+ * The weakest `synchronous` under which a commit survives a power failure
+ * (sqlite.org/pragma.html#pragma_synchronous), and the next stronger one.
  */
 const FULL = 2;
 const EXTRA = 3;
 
 /**
- * The needed `synchronous` by `journal_mode`. DELETE needs EXTRA: under FULL the directory entry of the deleted journal
- * is not synced, and its return rolls the last commit back. MEMORY and OFF survive nothing.
+ * The needed `synchronous` for each `journal_mode`. DELETE needs EXTRA: under FULL the deletion of the journal is not
+ * synced. If the journal reappears, it rolls back the last commit. MEMORY and OFF survive nothing.
  */
 const NEEDED: Readonly<Record<string, number>> = { wal: FULL, truncate: FULL, persist: FULL, delete: EXTRA };
 
 /**
- * The pages in the WAL before a commit moves them into the database: some 16 MiB. A single accept writes 13, most of
- * which the accept before wrote too. A move writes each page once and syncs twice. SQLite's own 1,000 pages would mean
- * a move every 80 accepts.
+ * The number of WAL pages at which a commit moves them into the database: some 16 MiB. A single accept writes 13
+ * pages, most of which the previous accept wrote too. A move writes each page once and syncs twice. With SQLite's
+ * default of 1,000 pages there would be a move every 80 accepts.
  */
 const CHECKPOINT_PAGES = 4000;
 
 export function settingsOf(db: SqliteHandle): Settings {
   let needed = FULL;
-  /** The level that the open reached. It is less than needed if the driver refuses, and `durability` says so. */
+  /**
+   * The level that `apply` reached. It is below `needed` if the driver refuses, and then `durability` returns less.
+   */
   let reached = FULL;
   const raise = (): void => {
     db.exec(`PRAGMA synchronous = ${needed === EXTRA ? 'EXTRA' : 'FULL'}`);
   };
   return {
     apply: () => {
-      // The driver is synchronous, so a timeout of its own would stop the event loop. The store retries itself.
+      // The driver is synchronous, so its own wait for a lock would stop the event loop. The store retries instead.
       db.exec('PRAGMA busy_timeout = 0');
       needed = NEEDED[journalMode(db, 'PRAGMA journal_mode = WAL')] ?? FULL;
       raise();
       reached = Math.min(needed, synchronous(db));
-      // Only macOS has these settings: without them fsync does not reach the platter there.
+      // These settings have an effect only on macOS: without them, fsync there does not reach the disk itself.
       db.exec('PRAGMA fullfsync = ON');
       db.exec('PRAGMA checkpoint_fullfsync = ON');
       db.exec(`PRAGMA wal_autocheckpoint = ${CHECKPOINT_PAGES}`);
@@ -81,10 +83,13 @@ export function settingsOf(db: SqliteHandle): Settings {
   };
 }
 
-/** Linux's tmpfs and ramfs, as statfs numbers them. Their files are gone with the machine's power, synced or not. */
+/**
+ * Linux's tmpfs and ramfs, by the numbers of statfs. Their files are lost in a power failure, even if they were
+ * synced.
+ */
 const IN_MEMORY: ReadonlySet<number> = new Set([0x01_02_19_94, 0x85_84_58_f6]);
 
-/** True for a file in memory. A runtime that cannot tell counts as having a disk. */
+/** True for a file in memory. False if the runtime cannot tell. */
 function isInMemory(file: string): boolean {
   try {
     return IN_MEMORY.has(fs.statfsSync(file).type >>> 0);
@@ -94,8 +99,8 @@ function isInMemory(file: string): boolean {
 }
 
 /**
- * Reads `synchronous`. The statement is prepared each time: SQLite compiles the setting's value into it, so a kept one
- * gives an old value.
+ * Reads `synchronous`. The statement is prepared each time: SQLite compiles the value into it, so a statement that is
+ * used again would return an old value.
  */
 function synchronous(db: SqliteHandle): number {
   const row = db.prepare('PRAGMA synchronous').get() as SqliteRow | undefined;
@@ -106,7 +111,7 @@ function journalMode(db: SqliteHandle, pragma: string): string {
   return textOf(db.prepare(pragma).get() as SqliteRow, 'journal_mode').toLowerCase();
 }
 
-/** A connection that is ready: settings made and read, schema of this version, statements prepared. */
+/** A connection that is ready: settings applied and read back, schema up to date, statements prepared. */
 export interface OpenDatabase {
   readonly db: SqliteHandle;
   readonly rows: SqliteRows;
@@ -119,9 +124,9 @@ export interface OpenDatabase {
 export type BusyOptions = Omit<CommitOptions, 'memory'>;
 
 /**
- * Makes a connection ready.
+ * Makes a connection ready for use.
  *
- * @throws ConfigError if it cannot be used; Fault `store_unavailable` if another connection stays in the way.
+ * @throws ConfigError if it cannot be used; Fault `store_unavailable` if another connection keeps its lock.
  */
 export async function openDatabase(
   connect: () => SqliteHandle,
@@ -188,7 +193,7 @@ async function whileBusy<T>(step: () => T, options: BusyOptions): Promise<T> {
   }
 }
 
-/** The mean wait for another process that opens the same file, ms. */
+/** The mean pause before a retry if another process opens the same file, ms. */
 const OPEN_WAIT_MS = 20;
 
 function inTransaction<T>(db: SqliteHandle, step: () => T): T {

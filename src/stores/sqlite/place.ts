@@ -1,16 +1,16 @@
-// Watches the file under a connection, and keeps the store's identity (admission.md §7.5, §9.2).
+// Checks that a connection's file is still in place, and keeps the store's identity (admission.md §7.5, §9.2).
 // Called by open.ts, before each transaction and at each open.
 import { statSync } from 'node:fs';
 import { Fault } from '../../shared/errors.ts';
 import type { StoreIdentity } from '../store.ts';
 import { type SqliteHandle, type SqliteRow, textOf } from './handle.ts';
 
-/** The place of a connection's database. */
+/** The files of a connection's database. */
 export interface DatabaseFile {
   /**
-   * Checks the file before each transaction. A file that was deleted, moved or replaced under its connection is still
-   * written to. It is gone when the connection closes, or its process dies. SQLite itself checks in rollback modes only
-   * (SQLITE_READONLY_DBMOVED).
+   * Checks the files before each transaction. If a file was deleted, moved or replaced, its connection still writes
+   * to the old one. That one is lost when the connection closes, or its process ends. SQLite itself checks only in
+   * rollback modes (SQLITE_READONLY_DBMOVED).
    *
    * @throws Fault `store_unavailable` until the same files are back.
    */
@@ -18,14 +18,14 @@ export interface DatabaseFile {
 }
 
 /**
- * The files beside the database in WAL mode: the last commits, and the locks of all processes. No other process deletes
- * them while a connection has them open; the last one to close does.
+ * The files beside the database in WAL mode: the last commits, and the locks of all processes. They exist while any
+ * connection has them open: the last connection that closes deletes them.
  */
 const BESIDE = ['-wal', '-shm'];
 
 /**
- * Notes the files of a connection that has had a transaction, as they are now. `:memory:` and temporary databases have
- * none. A file that is not there now is not watched: without WAL, or in a locking mode without `-shm`.
+ * Remembers the files of a connection that has had a transaction. `:memory:` and temporary databases have none. A
+ * file that does not exist now is not checked, e.g. without WAL, or in a locking mode without `-shm`.
  */
 export function placeOf(db: SqliteHandle): DatabaseFile {
   const file = fileOf(db);
@@ -36,7 +36,7 @@ export function placeOf(db: SqliteHandle): DatabaseFile {
       for (const [path, inode] of inodes) {
         if (inode === undefined || inodeOf(path) === inode) continue;
         if (path === file || isWal(db)) throw gone(path);
-        // Somebody else with this handle has left WAL.
+        // Another user of this handle has left WAL mode.
         inodes.delete(path);
       }
     },
@@ -54,7 +54,7 @@ const gone = (path: string): Fault =>
     `SQLite: ${path} was deleted, moved or replaced while it was open. Put it back, or restart to use another one.`,
   );
 
-/** Returns the path of the main database; empty if it has none. */
+/** Returns the path of the main database; '' if it has none. */
 export function fileOf(db: SqliteHandle): string {
   const databases = db.prepare('PRAGMA database_list').all() as SqliteRow[];
   const file = databases.find((row) => row['name'] === 'main')?.['file'];
@@ -66,10 +66,10 @@ function inodeOf(file: string): bigint | undefined {
 }
 
 /**
- * Reads the store's identity, which is made in one transaction with its tables.
+ * Reads the store's identity, which is created in one transaction with its tables.
  *
- * @param isMade true if this transaction made the store.
- * @returns a function that returns it, and says once that it is new.
+ * @param isMade true if this transaction created the store.
+ * @returns a function that returns the identity. Only its first call may say that it is new.
  */
 export function identify(db: SqliteHandle, isMade: boolean): () => StoreIdentity {
   if (isMade) {

@@ -6,7 +6,7 @@ import { columnText, fromColumnText } from '../text.ts';
 import type { SqliteHandle, SqliteRow } from './handle.ts';
 import { textOf } from './handle.ts';
 
-/** The counts of a scope. `nonces`: those of all key ids for a sender, and of all senders for scope 0. */
+/** The counts of a scope. `nonces`: for a sender, those of all its key ids; for scope 0, those of all senders. */
 export interface Count {
   readonly rows: number;
   /** The bytes of the bodies that are kept. */
@@ -28,22 +28,24 @@ export interface Count {
  *     save  counts, id
  */
 export interface Scopes {
-  /** Returns the id of a scope, which is added if it is new. It is looked up once a handle, because ids never change. */
+  /**
+   * Returns the id of a scope. A new scope is added. Each is looked up once for a handle, because ids never change.
+   */
   readonly id: (scope: Scope) => number;
   /** Returns the key ids of a sender. */
   readonly keyids: (sender: string) => readonly Scope[];
-  /** Adds rows and bytes to a scope, or takes them away. */
+  /** Adds rows and bytes to a scope's counts; negative numbers subtract. */
   readonly add: (id: number, rows: number, bytes: number) => void;
   readonly usage: (sender: string, keyid: string | undefined) => Usage;
-  /** Begins a transaction: the counts of the one before may have changed. */
+  /** Begins a transaction: other processes may have changed the counts since the last one. */
   readonly begin: () => void;
   /** Writes the counts of a transaction, before its COMMIT. */
   readonly save: () => void;
-  /** Forgets after a rollback: ids found since may not exist, and counts are as they were. */
+  /** Forgets all counts and new ids after a rollback: new ids may not exist, and counts are as they were before. */
   readonly forget: () => void;
 }
 
-/** The scope of processes, and of the counts over all senders. */
+/** The scope of processes, which also has the counts over all senders. */
 const ROOT = 0;
 
 interface Kept extends Count {

@@ -28,11 +28,11 @@ type RegistrationSearches = Pick<
  * The statements and their parameters:
  *
  *     senders  → all of them
- *     having   sender, sender, two ranges, limit → those behind the one and up to the other (null: all) that have something
- *              due, by their names
- *     due      sender, range, limit → its rows that are due in it, the earliest first
- *     next     range → the earliest of all in it
- *     listed   kind, sender, id, list, list, limit → its rows behind that one, by their ids
+ *     having   sender, sender, two ranges, limit → senders after the first and up to the second (null: all) that have
+ *              due rows, by name
+ *     due      sender, range, limit → its rows in the range, the earliest due time first
+ *     next     range → the earliest due time of all in it
+ *     listed   kind, sender, id, list, list, limit → its rows after that id, by id
  */
 function registrationRows(db: SqliteHandle, scopes: Scopes): RegistrationSearches {
   const within = 'scope = s.id AND waits_for >= ? AND waits_for <= ?';
@@ -68,7 +68,7 @@ function registrationRows(db: SqliteHandle, scopes: Scopes): RegistrationSearche
       if (found.length < max) {
         found.push(...(having.all('', after, ...ranges.flat(), max - found.length) as SqliteRow[]));
       }
-      // One row of each is enough if there are as many senders.
+      // If there are this many senders, one row of each is enough.
       const most = max + 1 - found.length;
       const bySender = found.map((row) => {
         const sender = fromColumnText(textOf(row, 'name'));
@@ -120,25 +120,25 @@ type Searches = Pick<
 >;
 
 /**
- * The searches of workers and operators. Each goes along an index of its own; none scans.
+ * The searches of workers and operators. Each uses an index of its own; none scans the table.
  *
  * The statements and their parameters:
  *
- *     turn     sender, now, limit → the sender behind it that has something due: by now, or later than the limit
+ *     turn     sender, now, limit → the next sender with a due row: due by now, or later than the limit
  *     first    sender, from, to → its row due earliest between them, of those the oldest
- *     next     → when the earliest of all is due, or was
+ *     next     → the time at which the earliest of all is or was due
  *     suspect  now, limit → of the suspects that are due the one with the fewest crashes, of those the oldest, of any sender
- *     sooner   → when the earliest suspect is due, or was; suspects are few
+ *     sooner   → the time at which the earliest suspect is or was due; suspects are few
  *     parked   sender, task → the oldest row that waits for the task
- *     list     sender, list, id, now, limit → its unexpired rows on the list behind that one, oldest first
+ *     list     sender, list, id, now, limit → its unexpired rows on the list after that id, oldest first
  *     counted  now → of each sender and list how many unexpired rows are on it, and the oldest
- *     senders  → all senders; few: a list of all goes through them and merges
+ *     senders  → all senders; they are few, so a list of all merges their lists
  *
  * A worker's call runs in one transaction, so a due row stays due until the call leases it. Senders take turns by their
- * ids. Each process begins behind the last sender of which it found something.
+ * ids. Each process begins after the sender of the last row that it found.
  */
 function dueRows(db: SqliteHandle, scopes: Scopes): Searches {
-  // A partial index is used only if the statement has its condition.
+  // SQLite uses a partial index only if the statement repeats its condition.
   const due = 'due_at IS NOT NULL AND crashes IS NULL';
   const turn = db.prepare(
     `SELECT id FROM webhook_scope WHERE id > ? AND (
@@ -190,7 +190,7 @@ function dueRows(db: SqliteHandle, scopes: Scopes): Searches {
     parked: (sender, taskId) => one(parked.get(scopes.id({ sender }), columnText(taskId))),
     page: ({ state, sender, limit, after }, now) => {
       const ids = sender === undefined ? allSenders() : [scopes.id({ sender })];
-      // One row more than asked for, of each sender: it shows if there is another page.
+      // One row more than requested is read of each sender, to see if there is another page.
       const found = ids.flatMap(
         (id) => list.all(id, state, Number(after ?? 0), now, limit + 1) as SqliteRow[],
       );
@@ -216,16 +216,21 @@ function recordOf(row: SqliteRow): RecordRow {
 
 export type SqliteRows = QueueRows & RegistrationSearch & Pick<Scopes, 'begin' | 'save' | 'forget'>;
 
-/** The most expired rows that one accept deletes, of one kind; kinds take turns. An accept adds at most one row of each. */
+/**
+ * The most expired rows of one kind that one accept deletes; the kinds take turns. An accept adds at most one row of
+ * each kind.
+ */
 const PURGE_AN_ACCEPT = 16;
 
-/** The kinds that accepts add to. Rows of registrations are deleted when others of their kind are saved. */
+/**
+ * The kinds of which accepts add rows. Expired rows of registrations are deleted when others of their kind are saved.
+ */
 const OF_EVENTS = ROW_KINDS.filter((kind) => !isRegistration(kind));
 
-/** The kinds that count as a sender's entries. */
+/** The kinds whose rows are counted as a sender's entries. */
 const ENTRIES = ROW_KINDS.filter((kind) => kind !== 'nonce' && kind !== 'process');
 
-/** Makes `Rows` over one connection. Every statement is prepared here, once; the schema must exist. */
+/** Makes `Rows` over one connection. The schema must exist, because all statements are prepared here, once. */
 export function sqliteRows(db: SqliteHandle): SqliteRows {
   const scopes = scopesOf(db);
   const table = tableOf(db, scopes);
@@ -248,7 +253,7 @@ export function sqliteRows(db: SqliteHandle): SqliteRows {
       if (row.bodyBytes === 0) table.dropBody('record', row, row.key);
     },
     task: (sender, id, now) => table.find('task', { sender }, id, now),
-    // A task with a mark was there before.
+    // A task's row that has a mark has been saved before.
     saveTask: (row) => table.save('task', row, row.id, { ...row, waiting: false }, row.mark !== null),
     notification: (sender, id, now) => table.find('notification', { sender }, id, now),
     saveNotification: (row) => table.save('notification', row, row.id, row, false),

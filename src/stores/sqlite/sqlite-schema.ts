@@ -6,17 +6,17 @@ import type { SqliteHandle, SqliteRow } from './handle.ts';
 
 /**
  * The first version of the schema. A test holds its hash. Until 0.1.0 is published it is edited in place, with the
- * hash. From then on a change is a new version. An open raises a file of an earlier version to the newest. So a file
+ * hash. From then on a change is a new version. An open upgrades a file of an earlier version to the newest. So a file
  * has the version of the newest package that opened it. Older packages refuse it; those that have it open do so with
  * their next transaction.
  *
  * The tables live in the user's own database file, so that `ctx.transaction` can write beside them. Hence the prefix,
  * and the version in a table of the store's own: `PRAGMA user_version` belongs to the user's migrations.
  *
- *     webhook_scope  senders (within 0), key ids (within their sender); 0: processes, and all. With what is counted
- *     webhook_row    (kind, scope, name) → data, opaque here; beside it what is searched
- *     webhook_copy   id of a row → its body; apart, for an UPDATE rewrites the whole row
- *     webhook_identity  which store this is: one row
+ *     webhook_scope  senders (within 0), key ids (within their sender); 0: processes, and all. Each with its counts
+ *     webhook_row    (kind, scope, name) → data, opaque here; the other columns are searched
+ *     webhook_copy   id of a row → its body; separate, because an UPDATE rewrites the whole row
+ *     webhook_identity  one row: the identity of the store
  *
  * The cost of an accept is the pages that it writes: its rows are inserted side by side, and all counts are on one
  * page. Ids grow with insertion among the rows that there are: the order "oldest first". Instants are Unix ms; null is
@@ -57,7 +57,7 @@ CREATE TABLE webhook_copy (id INTEGER PRIMARY KEY, body BLOB NOT NULL) STRICT;
 CREATE TABLE webhook_identity (id TEXT NOT NULL) STRICT;
 `;
 
-/** The SQL that makes each version of the one before (`missingSteps`). */
+/** The SQL that makes each version from the one before (`missingSteps`). */
 export const STEPS: readonly string[] = [TABLES];
 
 /** The version that this package works with. */
@@ -66,8 +66,8 @@ export const KNOWN: number = newest(STEPS);
 const STORE = { store: 'sqliteStore', place: 'the database has', own: 'a database' };
 
 /**
- * Brings the schema to this version. It runs inside one transaction, so that of several processes that start at once
- * one does it and the others find it done.
+ * Upgrades the schema to this version, inside one transaction. If several processes start at once, one does the work
+ * and the others find it done.
  *
  * @returns the version before; 0: there was none.
  * @throws ConfigError if a newer version of the package made the schema, or one from before the first release.
@@ -85,14 +85,14 @@ export function migrate(db: SqliteHandle, steps: readonly string[] = STEPS): num
 
 const VERSION = 'SELECT max(version) AS version FROM webhook_schema';
 
-/** Reads the version; 0: none yet. */
+/** Reads the version; 0: there is none yet. */
 const versionOf = (row: unknown): number => Number((row as SqliteRow)['version'] ?? 0);
 
 const REPLACED = 'sqliteStore: another database has replaced the one that was opened. Restart this process.';
 
 /**
- * Checks the version for each transaction. Another process may have opened the file with a newer package meanwhile, or
- * somebody put another file in its place.
+ * Makes a check of the version for each transaction. Another process may have opened the file with a newer package,
+ * or another file may have replaced it.
  *
  * @returns a function that throws ConfigError in these cases.
  */

@@ -1,5 +1,5 @@
-// One table of rows of any kind, by kind, scope and name (admission.md §8.1).
-// Called by sqlite-rows.ts; `indexed` and `packed` of the optimistic store give each row's columns and text.
+// The table that has rows of every kind, by kind, scope and name (admission.md §8.1).
+// Called by sqlite-rows.ts; `indexed` and `packed` of the optimistic store make each row's columns and text.
 import type { RowKind, Scope } from '../backend.ts';
 import type { RowData } from '../optimistic/row-data.ts';
 import { packed, unpacked } from '../optimistic/row-data.ts';
@@ -15,30 +15,30 @@ import type { Scopes } from './scopes.ts';
  * The statements and their parameters:
  *
  *     find    name, now → what was written; an expired one is absent
- *     insert  all → 1 row where the name is new
- *     keep    body → beside the row that was inserted last
+ *     insert  all → 1 row if the name is new
+ *     keep    body → saves it for the row that was inserted last
  *     update  what changes, name
  *     body    name → the body
- *     drop    name → the length of the body that is gone
- *     remove  name → the row that is gone
+ *     drop    name → the length of the deleted body
+ *     remove  name → the deleted row
  */
 export interface Table {
   find<K extends RowKind>(kind: K, scope: Scope, id: string, now: number): RowData[K] | undefined;
-  /** Inserts a row. An expired one of its name is deleted before. */
+  /** Inserts a row. An expired row with the same name is deleted first. */
   insert<K extends RowKind>(kind: K, scope: Scope, id: string, row: RowData[K], body?: Uint8Array): void;
   /**
-   * Inserts or replaces a row. @param isKnown true if one of its name is there, expired or not. It decides only what is
-   * tried first.
+   * Inserts or replaces a row. @param isKnown true if a row with this name probably exists. It decides only if an
+   * update or an insert is tried first.
    */
   save<K extends RowKind>(kind: K, scope: Scope, id: string, row: RowData[K], isKnown: boolean): void;
   body(kind: RowKind, scope: Scope, id: string): Uint8Array;
   dropBody(kind: RowKind, scope: Scope, id: string): void;
-  /** Deletes at most `most` expired rows of a kind, the earliest first; those of one scope, if it is given. */
+  /** Deletes at most `most` expired rows of a kind, the earliest first. With `scope` only rows of that scope. */
   purge(kind: RowKind, now: number, most: number, scope?: Scope): void;
 }
 
 const NAMED = 'kind = ? AND scope = ? AND name = ?';
-/** The columns that `gone` reads. A row on no list has no body. */
+/** The columns that `gone` needs. A row that is on no list has no body. */
 const GONE = 'RETURNING id, scope, list';
 
 export function tableOf(db: SqliteHandle, scopes: Scopes): Table {
@@ -114,8 +114,8 @@ function valuesOf<K extends RowKind>(kind: K, scope: number, id: string, row: Ro
 /**
  * Makes the deletion of expired rows, along the index of a kind.
  *
- *     any   kind, now → a row where there is one: mostly there is not
- *     all   kind, now, at most → rows that are gone
+ *     any   kind, now → a row if one has expired; mostly none has
+ *     all   kind, now, at most → the deleted rows
  *     owned the same, and a scope (`+`: found among those that have expired, not among all of the scope)
  */
 function purges(db: SqliteHandle, gone: (rows: unknown[]) => void) {

@@ -9,7 +9,7 @@ const KILOBYTE = 'x'.repeat(1000);
 const RECORDS = { kind: 'over-cap', limit: 'records' };
 const BYTES = { kind: 'over-cap', limit: 'pending-bytes' };
 
-/** Rule 4 (admission.md §3.4; contract.md §9.6): nothing is evicted to make room. */
+/** Rule 4 (admission.md §3.4; contract.md §9.6): no record is deleted to make room for another. */
 export const capCases: Cases = {
   'over maxRecordsPerSender a new event is over-cap, and nothing is written': async (kit) => {
     const limits = { maxRecordsPerSender: 1 };
@@ -18,7 +18,7 @@ export const capCases: Cases = {
     assert.deepEqual(decision(await kit.accept({ ...OTHER, nonce, limits }, kit.b)), RECORDS);
     assert.equal(await kit.peek(OTHER), 'absent');
     assert.equal(await kit.peek(), 'applied');
-    // The nonce is not written either. Otherwise the retry after the 429 would be replayed.
+    // The nonce is not saved either. Otherwise the retry after the 429 would be answered as a replay.
     assert.equal((await kit.accept({ ...OTHER, nonce })).kind, 'won');
   },
   'over the cap duplicates are still answered, and retries still run': async (kit) => {
@@ -163,7 +163,7 @@ export const capCases: Cases = {
     assert.deepEqual(full.pressure, ['pending-bytes']);
   },
   'expired records and nonces cause no pressure': async ({ accept, apply, advance }) => {
-    // More rows than a call sweeps on the way.
+    // These are more rows than one call sweeps besides its own work.
     const limits = { maxRecordsPerSender: 100, maxNoncesPerKey: 100 };
     for (let n = 1; n < 100; n += 1) await apply({ key: `event-${n}-of-the-seller`, limits });
     advance(DAY_MS + 1);
@@ -186,7 +186,7 @@ export const capCases: Cases = {
 
 const SOON = { nonceMs: 60_000 };
 
-/** Kinds of rows, and the time at which each is forgotten (contract.md §9.3; admission.md §6.1 to §6.5). */
+/** Each kind of row, and the time at which it is forgotten (contract.md §9.3; admission.md §6.1 to §6.5). */
 export const expiryCases: Cases = {
   'a DONE record is kept for the retention from its completion': async ({
     win,

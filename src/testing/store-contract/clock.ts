@@ -5,7 +5,7 @@ import { FAR_WAIT_MS, LONGEST_LEASE_MS, LONGEST_WAIT_MS } from '../../stores/con
 import { INBOX, key, lease, leasedKeys, leaseNone, leaseOne, seen } from './inbox-kit.ts';
 import { type Cases, CONFIG_ERROR, DAY_MS, HOUR_MS, KEY, type Kit, LEASE_MS } from './kit.ts';
 
-/** The member `clock` is optional: a store on the receiver's own machine has no other clock. */
+/** The member `clock` is optional: a store on the receiver's own machine uses the receiver's clock. */
 export const clockCases: Cases = {
   'the clock, if there is one, is in Unix ms, the same on both handles, and moves with the offset': async ({
     a,
@@ -30,7 +30,7 @@ const STEPS: Readonly<Record<string, number>> = {
   'ten years': 3650 * DAY_MS,
 };
 
-/** Lets workers look until nothing more is due, and completes the leased events. @returns the keys. */
+/** Lets workers lease and complete events until no more are due. @returns the keys of these events. */
 async function worked(kit: Kit): Promise<readonly string[]> {
   const keys: string[] = [];
   for (let look = 0, idle = 0; look < 100 && idle < 2; look += 1) {
@@ -47,7 +47,10 @@ async function worked(kit: Kit): Promise<readonly string[]> {
   return keys.toSorted();
 }
 
-/** Returns the keys that workers complete until the longest wait is over: nothing waits longer, whatever the clock did. */
+/**
+ * Returns the keys of the events that workers complete until the longest wait is over. No event may wait longer, even
+ * if the clock was set back.
+ */
 async function workedInTime(kit: Kit): Promise<readonly string[]> {
   const keys = [...(await worked(kit))];
   for (let half = 0; half < 2; half += 1) {
@@ -57,10 +60,10 @@ async function workedInTime(kit: Kit): Promise<readonly string[]> {
   return keys.toSorted();
 }
 
-/** True if a time within the longest wait lies further ahead than that, once the clock was set back. */
+/** True if a time that was within the longest wait is further ahead than that after the clock was set back. */
 const isFar = (backMs: number): boolean => backMs > FAR_WAIT_MS;
 
-/** Makes the cases of a clock that is set back by a number of ms. */
+/** Makes the cases for a clock that is set back by `backMs`. */
 function setBack(backMs: number): Cases {
   const back = (kit: Kit): void => kit.advance(-backMs);
   return {
@@ -206,7 +209,7 @@ function setBack(backMs: number): Cases {
   };
 }
 
-/** The store’s clock is set back (admission.md §4.11): everything that waits until an instant goes on nevertheless. */
+/** The store’s clock is set back (admission.md §4.11): every wait until an instant must end nevertheless. */
 export const clockBackCases: Cases = {
   ...Object.fromEntries(
     Object.entries(STEPS).flatMap(([by, backMs]) =>

@@ -7,7 +7,7 @@ import { type StoreEffects, type Cases, DAY_MS, type Draft, KEY, type Kit, LEASE
 import { BUY, daysOf, follow, hadDays } from './report-windows.ts';
 import { stateOf } from './states.ts';
 
-/** The number of calls at once. It is more than any pool has connections, so that some have to wait. */
+/** The number of calls at once. It is larger than any pool, so some calls have to wait for a connection. */
 const AT_ONCE = 64;
 
 /** Makes 64 accepts at once, half of them on each handle. */
@@ -21,7 +21,7 @@ function count(results: readonly AcceptResult[], kind: AcceptResult['kind']): nu
   return results.filter((result) => result.kind === kind).length;
 }
 
-/** Two handles on one store, 64 calls at once: each operation is atomic. */
+/** Two handles on one store get 64 calls at once: each operation is atomic. */
 export const concurrencyCases: Cases = {
   'of 64 deliveries of one event exactly one is won': async (kit) => {
     const results = await storm(kit, () => ({}));
@@ -89,7 +89,7 @@ export const concurrencyCases: Cases = {
 
 type Body<T> = (tx: unknown, effects: StoreEffects) => T | Promise<T>;
 
-/** Runs `Store.transaction` for the one event. */
+/** Runs `Store.transaction` for the event `KEY`. */
 async function transact<T>(kit: Kit, owner: string, body: Body<T>, store: Store = kit.a): Promise<T> {
   const { effects } = kit;
   assert.ok(effects, 'a store with transactions brings effects');
@@ -103,7 +103,7 @@ const write: Body<unknown> = (tx, effects) => effects.write(tx);
 
 const leaseLost = (error: unknown): boolean => error instanceof Fault && error.code === 'lease_lost';
 
-/** The function's writes and the completion commit together or not at all, once a delivery. */
+/** The function's writes and the completion commit together or not at all, once for each delivery. */
 export const transactionCases: Cases = {
   'the function’s writes and the completion commit together': async (kit) => {
     const { lease } = await kit.win();
@@ -170,7 +170,7 @@ export const transactionCases: Cases = {
     assert.equal((await kit.accept()).kind, 'done');
   },
   'a takeover while the function runs rolls its writes back': async (kit) => {
-    // On a synchronous store nothing comes in between.
+    // On a synchronous store no other call can run during the function.
     if (kit.effects?.synchronous) return;
     const { lease } = await kit.win();
     const slow = transact(kit, lease.owner, async (tx, effects) => {
@@ -212,7 +212,7 @@ export const transactionCases: Cases = {
   },
 };
 
-/** The cases of a store that keeps registrations as well (owed.md §3.4). */
+/** The cases of a store with transactions that also keeps registrations (owed.md §3.4). */
 export const transactionReportCases: Cases = {
   'the windows of a report are had, as with complete, and not where it is rolled back': async (kit) => {
     await follow(kit);

@@ -1,5 +1,5 @@
-// Requests of the store contract in a test's words: a draft has defaults for everything that it leaves out.
-// Called by kit.ts, which hands drafts to the store.
+// Makes the requests of the store contract from drafts, which name only what a test is about.
+// Called by kit.ts, which passes the requests to the store.
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { parseInstant } from '../../events/instant.ts';
@@ -13,9 +13,9 @@ import type {
   ToldClaim,
 } from '../../stores/store.ts';
 
-/** A delivery in the words of a test; what it leaves out has a default. */
+/** A delivery as a test describes it. Each member that is left out has a default. */
 export interface Draft {
-  /** The accept's id. Default: a new one; the same one makes a resend. */
+  /** The accept's id. Default: a new one. A test that passes the same id again resends the accept. */
   readonly id?: string;
   readonly sender?: string;
   readonly mode?: 'inline' | 'inbox';
@@ -24,7 +24,7 @@ export interface Draft {
   readonly nonce?: string | null;
   readonly keyid?: string;
   readonly nonceMs?: number;
-  /** False: the body gave no event. */
+  /** False if the body has no valid event. */
   readonly event?: false;
   readonly body?: string;
   /** The canonical JSON, if the edition compares it. */
@@ -34,11 +34,11 @@ export interface Draft {
   /** The event's timestamp: RFC 3339, or ms from now. */
   readonly at?: string | number;
   readonly terminal?: boolean;
-  /** The content of a terminal status, if a second one is refused. */
+  /** The content of a terminal status, hashed as `terminalHash`, so that a second one is refused. */
   readonly says?: string | undefined;
   /** Present for a status that is not terminal, and is not applied once its task has ended. */
   readonly keepsEnd?: true;
-  /** The task's status by a channel; `askedMs`: the time of the question, ms from now. */
+  /** The task's status as a channel reports it. `askedMs` is the time at which the buyer asked, ms from now. */
   readonly told?: Omit<ToldClaim, 'askedAt'> & { readonly askedMs?: number };
   readonly notification?: string;
   readonly traceparent?: string;
@@ -54,9 +54,9 @@ export interface Draft {
   readonly stage?: string;
   readonly isRevision?: boolean;
   readonly isPulled?: true;
-  /** The receiver's URL by which the event came, and the media buys whose rows note it. */
+  /** The receiver's URL to which the event was sent, and the media buys whose rows save it. */
   readonly via?: EventClaim['via'];
-  /** The state that the event tells; `atMs`: ms from now. */
+  /** The state that the event reports; `atMs` is its time, ms from now. */
   readonly state?: StateClaim & { readonly atMs?: number };
   /** The media buy that an event other than a report names; needs `at`. */
   readonly mediaBuy?: string;
@@ -64,14 +64,14 @@ export interface Draft {
   readonly process?: string;
   readonly isRunning?: boolean;
   readonly runningKey?: string;
-  /** True if its process has a place for a suspect. Default: true. */
+  /** True if its process has a free slot for a suspect. Default: true. */
   readonly alone?: boolean;
   readonly retentionMs?: number;
   readonly limits?: Partial<StoreLimits>;
   readonly retry?: Partial<RetryLimits>;
 }
 
-/** The end of a run, in a test's words. */
+/** The end of a run, as a test describes it. */
 export interface FailDraft extends Draft {
   readonly permanent?: boolean;
   readonly unstarted?: boolean;
@@ -97,7 +97,7 @@ const LIMITS: StoreLimits = {
 };
 export const RETRY: RetryLimits = { attempts: 12, crashes: 5 };
 
-/** The store's clock as the suite moves it, and a source of new names. */
+/** The store's time, which the suite moves, and a source of new names. */
 export interface Clock {
   readonly now: () => number;
   readonly advance: (ms: number) => void;
@@ -125,7 +125,8 @@ export function requestOf(draft: Draft, clock: Clock): AcceptRequest {
     sender: draft.sender ?? SENDER,
     mode: draft.mode ?? 'inline',
     ...(nonce !== null && {
-      // The receiver's clock is no concern of the store. It is far off here: only the difference counts.
+      // The receiver's clock does not matter to the store. Here it is far off: only the difference of both times is
+      // used.
       nonce: { keyid: draft.keyid ?? KEYID, nonce, nowMs: 1_000_000, expiresAtMs: 1_000_000 + nonceMs },
     }),
     ...(draft.event !== false && { event: eventOf(draft, clock) }),
@@ -186,7 +187,7 @@ function reportOf(report: string, draft: Draft, instant?: string): NonNullable<E
       id,
       mediaBuyId: id,
       start: day * DAY_MS,
-      // Sellers write the end of a period so.
+      // Sellers write the end of a period as its last second.
       end: (day + 1) * DAY_MS - 1000,
       stage,
       isRevision,

@@ -1,4 +1,5 @@
-// Cases of the store contract: a second terminal status of a task, and reports of ends (admission.md §5.4, §5.4a).
+// Cases of the store contract: a second terminal status of a task, and the alarms about it (admission.md §5.4,
+// §5.4a).
 // Called by `describeStoreContract`.
 import assert from 'node:assert/strict';
 import { inboxOf, lease } from './inbox-kit.ts';
@@ -16,7 +17,7 @@ const DUPLICATE = { kind: 'done', changed: false, state: 'stale', died: false };
 
 const DAYS: readonly string[] = ['2026-01-01', '2026-01-02', '2026-01-03', '2026-01-04', '2026-01-05'];
 
-/** Makes a status of the one task, at noon of its day, under a key of its own. It is terminal if it says something. */
+/** Makes a status of `task-1`, at noon of its day, under a key of its own. It is terminal if `says` is given. */
 function status(day: number, says?: string): Draft {
   const at = `${DAYS[day]}T12:00:00Z`;
   const of = { key: `event-of-day-${day}-${says ?? 'none'}-of-the-seller`, task: 'task-1', at };
@@ -30,7 +31,7 @@ const SOLD = status(1, 'sold');
 /** Returns the decision of an accept, without the members that most rules do not touch. */
 const decided = async (kit: Kit, draft: Draft): Promise<unknown> => decision(await kit.accept(draft));
 
-/** Edition 3.2 (verification.md §2.19): a task has one outcome. */
+/** Edition 3.2 (verification.md §2.19): a task ends only once. */
 export const terminalCases: Cases = {
   'other content under another key is refused once the first is applied, and not recorded': async (kit) => {
     await kit.apply(SOLD);
@@ -184,14 +185,14 @@ export const terminalCases: Cases = {
   },
 };
 
-/** Makes a terminal status of the one task without a time. */
+/** Makes a terminal status of `task-1` without a time. */
 const ended = (key: string, more: Draft = {}): Draft => ({ key, task: 'task-1', terminal: true, ...more });
 
 const ONE_KEY = 'event-0001-is-an-end';
 const ONE = ended(ONE_KEY);
 const OTHER = ended('event-0002-is-an-end');
 
-/** Reports to the owner about ends, whatever the answer (admission.md §5.4a). */
+/** Reports about ends, which do not depend on the answer (admission.md §5.4a). */
 export const endCases: Cases = {
   'a second end under another key is reported, whatever becomes of it, with who handles it': async (kit) => {
     const { lease: first } = await kit.win(ONE);

@@ -17,7 +17,9 @@ import { type Cases, DAY_MS, decision, type Kit, LEASE_MS, SENDER, text } from '
 const NONCE = { nonce: 'nonce-of-16-bytes-or-more' };
 const OTHER_EVENT = { key: 'event-0002-of-the-seller' };
 
-/** Inbox mode: an event is safe from its insertion, and a worker does the rest. The rows are those of inline mode. */
+/**
+ * Mode inbox: an event is safe once it is inserted, and a worker runs it. The rows are the same as in mode inline.
+ */
 export const inboxCases: Cases = {
   'a new event is queued, and a duplicate in-flight': async ({ accept, peek, b }) => {
     assert.deepEqual(decision(await accept(INBOX)), {
@@ -108,7 +110,7 @@ export const inboxCases: Cases = {
   },
 };
 
-/** Allows for the store's own clock, which goes on meanwhile. */
+/** Compares a time with an expected one. The store's own clock goes on during the test, so it may be later. */
 function near(ms: number | undefined, expected: number, what: string): void {
   assert.ok(ms !== undefined && ms >= expected && ms < expected + 30_000, `${what}: ${ms} ms`);
 }
@@ -154,7 +156,10 @@ async function heldUp(kit: Kit, worker: LeaseDraft): Promise<void> {
   await leaseNone(kit);
 }
 
-/** Handlers of one task never overlap, and run in order if there is one. Leases carry the facts that the store knows. */
+/**
+ * Handlers of one task never overlap, and run in order if the events have one. Leased events have the facts that the
+ * store knows of them.
+ */
 export const inboxTaskCases: Cases = {
   'one event of a task is leased at a time': async (kit) => {
     await kit.accept(first);
@@ -221,7 +226,8 @@ export const inboxTaskCases: Cases = {
       await kit.accept({ ...first, at: OLD });
       await kit.accept({ ...second, at: OLD });
       assert.equal(await kit.peek({ key: key(2) }), 'busy');
-      // A process that runs the first one still leases nothing else of its task. Others leave alone for a moment what it saw.
+      // A process that still runs the first event leases nothing else of its task. This call has reserved the events
+      // that it found, so others cannot lease them for a moment.
       await leaseNone(kit, { except: [key(1)] });
       kit.advance(60_000);
       assert.equal((await leaseOne(kit, { owner: 'one' })).key, key(1));
@@ -356,7 +362,7 @@ export const inboxTaskCases: Cases = {
     await kit.accept(second);
     await leaseOne(kit, { owner: 'dies' });
     await leaseNone(kit);
-    // A worker that looks in time would run the first one first.
+    // A worker that looked in time would have run the first event first.
     kit.advance(LEASE_MS + 600_001);
     await kit.win({ key: key(2), task: 't' });
     await leaseNone(kit);

@@ -18,7 +18,7 @@ export const INBOX = { mode: 'inbox' } as const;
 
 export const key = (n: number): string => `event-${String(n).padStart(4, '0')}-of-the-seller`;
 
-/** A worker's call in a test's words. */
+/** A worker's call as a test describes it. */
 export interface LeaseDraft {
   /** Default: a new one. */
   readonly owner?: string;
@@ -38,7 +38,7 @@ export function inboxOf(store: Store): StoreInbox {
   return store.inbox;
 }
 
-/** Leases on handle `a`, unless another one is given. */
+/** Leases events on handle `a`, unless another handle is given. */
 export function lease(kit: Kit, draft: LeaseDraft = {}, store: Store = kit.a): Promise<LeaseDueResult> {
   const request: LeaseDueRequest = {
     owner: draft.owner ?? kit.unique(),
@@ -54,19 +54,19 @@ export function lease(kit: Kit, draft: LeaseDraft = {}, store: Store = kit.a): P
   return inboxOf(store).lease(request);
 }
 
-/** Leases, and expects one event. */
+/** Leases events, and expects exactly one. */
 export async function leaseOne(kit: Kit, draft: LeaseDraft = {}, store?: Store): Promise<LeasedEvent> {
   const { events } = await lease(kit, draft, store);
   assert.equal(events.length, 1, 'one event is due');
   return events[0] ?? assert.fail();
 }
 
-/** Leases, and returns the keys in the order in which they were given. */
+/** Leases events, and returns their keys in the order of the answer. */
 export async function leasedKeys(kit: Kit, draft: LeaseDraft = {}): Promise<readonly string[]> {
   return (await lease(kit, draft)).events.map(({ key }) => key);
 }
 
-/** Leases, and expects no event and no death. */
+/** Leases events, and expects that none is leased and none becomes DEAD. */
 export async function leaseNone(kit: Kit, draft: LeaseDraft = {}, store?: Store): Promise<LeaseDueResult> {
   const result = await lease(kit, draft, store);
   assert.deepEqual(result.events, []);
@@ -80,7 +80,7 @@ export async function seen(kit: Kit, key: string, sender: string = SENDER): Prom
   return record;
 }
 
-/** Returns every page of a list, each asserted to be no longer than `limit`. */
+/** Returns every page of a list, and asserts that each is no longer than `limit`. */
 export async function pagesOf(
   kit: Kit,
   state: 'queued' | 'leased' | 'dead',

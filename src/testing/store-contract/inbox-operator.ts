@@ -192,7 +192,7 @@ export const inboxOperatorCases: Cases = {
       await queue(10, 20);
       const listed: string[] = [];
       let next: string | undefined;
-      // The newest and some of the oldest go, so that later ones may be given their places.
+      // The newest and some of the oldest are removed, so that a store could give their positions to later ones.
       for (const [gone, from] of [
         [[19, 10, 14], 20],
         [[21, 11, 20], 0],
@@ -232,7 +232,7 @@ export const inboxOperatorCases: Cases = {
   },
   'counts gives the number of records in each state by sender, and the time of the oldest': async (kit) => {
     const inbox = inboxOf(kit.b);
-    // `counts` is optional.
+    // The member `counts` is optional.
     if (!inbox.counts) return;
     assert.deepEqual(await inbox.counts(), []);
     await kill(kit, key(0));
@@ -244,7 +244,7 @@ export const inboxOperatorCases: Cases = {
       await kit.accept({ ...INBOX, key: key(n) });
     }
     await inbox.discard(SENDER, key(4), DAY_MS);
-    // This one is never acknowledged, and expires.
+    // This event is never acknowledged, so it expires.
     await kit.accept({ key: key(5) });
     kit.advance(400 * DAY_MS);
     const found = await inbox.counts();

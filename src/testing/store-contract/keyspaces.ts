@@ -110,7 +110,7 @@ export const persistenceCases: Cases = {
   },
 };
 
-/** Characters that mean something to a backend: hash tags, globs, separators, quotes, LIKE, encodings. */
+/** Texts with a meaning to some backend: hash tags, globs, separators, quotes, LIKE, encodings. */
 const HOSTILE: readonly string[] = [
   '{}',
   '{a}b',
@@ -145,7 +145,7 @@ const HOSTILE: readonly string[] = [
   '1e0',
 ];
 
-/** Keyspaces of different senders are independent (contract.md §9.1). */
+/** The keys of different senders are independent (contract.md §9.1). */
 export const keyspaceCases: Cases = {
   'events, nonces and tasks of two senders are separate': async ({ apply, win }) => {
     const same = { key: 'one-key-for-both-of-them', nonce: 'nonce-of-16-bytes-or-more', task: 'task-1' };

@@ -87,10 +87,10 @@ export { DAY_MS, HOUR_MS, KEY, LEASE_MS, RETRY, SENDER, bytes, text } from './dr
 
 export type Won = Extract<AcceptDecision, { kind: 'won' }>;
 
-/** Values that are no length of a lease. */
+/** Values that are not a valid length of a lease. */
 export const NO_LENGTHS: readonly number[] = [Number.NaN, -1, 0, Infinity, -Infinity];
 
-/** The mistake of a caller by its code, for `assert.rejects`. */
+/** The error of a caller's mistake, by its code, for `assert.rejects`. */
 export const CONFIG_ERROR = { code: 'config_error' } as const;
 
 /** The store of one test, with its shorthand. */
@@ -100,7 +100,7 @@ export interface Kit {
   readonly effects: StoreEffects | undefined;
   readonly reopen: () => Promise<Store>;
   readonly request: (draft?: Draft) => AcceptRequest;
-  /** Accepts on handle `a`, unless another one is given. */
+  /** Accepts on handle `a`, unless another handle is given. */
   readonly accept: (draft?: Draft, store?: Store) => Promise<AcceptResult>;
   /** Accepts and expects `won`. */
   readonly win: (draft?: Draft, store?: Store) => Promise<Won>;
@@ -108,16 +108,16 @@ export interface Kit {
   readonly fail: (owner: string, of?: FailDraft, store?: Store) => Promise<FailResult>;
   readonly renew: (owner: string, of?: Draft, store?: Store) => Promise<'renewed' | 'lost'>;
   readonly peek: (of?: Draft, store?: Store) => Promise<PeekResult>;
-  /** Accepts, expects `won`, completes. */
+  /** Accepts, expects `won`, and completes. */
   readonly apply: (draft?: Draft) => Promise<Won>;
   /** Moves the store's clock forward. */
   readonly advance: (ms: number) => void;
-  /** Returns an instant so many ms from the store's now, RFC 3339. */
+  /** Returns the instant that is `ms` after the store's current time, RFC 3339. */
   readonly fromNow: (ms: number) => string;
   readonly unique: () => string;
 }
 
-/** A test by its name, which states the rule. */
+/** Tests by their names; a name states the rule. */
 export type Cases = Readonly<Record<string, (kit: Kit) => Promise<void>>>;
 
 export async function withKit(factory: StoreFactory, run: (kit: Kit) => Promise<void>): Promise<void> {

@@ -5,7 +5,7 @@ import { LONGEST_LEASE_MS } from '../../stores/constants.ts';
 import { leaseOne } from './inbox-kit.ts';
 import { type Cases, CONFIG_ERROR, DAY_MS, decision, LEASE_MS, NO_LENGTHS } from './kit.ts';
 
-/** Cases of owner, runs, attempts and crashes (admission.md §4.1, §4.3, §4.4). */
+/** Cases about owners, runs, attempts and crashes (admission.md §4.1, §4.3, §4.4). */
 export const leaseCases: Cases = {
   'complete makes the event DONE, and returns the same if its owner repeats it': async ({
     win,
@@ -212,7 +212,7 @@ const REPORT = { key: 'report-0001-of-the-seller', report: 'mb_1,mb_2' };
 const FINAL = { key: 'report-0002-of-the-seller', report: 'mb_2', final: true };
 const LATE = { key: 'report-0003-of-the-seller', report: 'mb_1,mb_2' };
 
-/** An event of another family. */
+/** An event that is not a report, but names the media buy. */
 const CHANGE = { key: 'event-0004-of-the-seller', mediaBuy: 'mb_2' };
 const NOON = '2026-01-02T12:00:00Z';
 const LATER = '2026-01-03T12:00:00Z';

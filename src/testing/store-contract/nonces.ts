@@ -8,7 +8,7 @@ const OTHER = { key: 'event-0002-of-the-seller' };
 /** Another sender. */
 const ELSE = 'https://else.example/mcp';
 const NONCE = { nonce: 'nonce-of-16-bytes-or-more' };
-/** The back-off of `Kit.fail`. */
+/** The back-off that `Kit.fail` sets. Ms. */
 const STEP_MS = 60_000;
 
 /** Rule 1: admission.md §3.1; verification.md §2.9a, §2.12, §2.13, §2.29. */

@@ -7,7 +7,7 @@ const FIRST_BODY = '{"a":1,"b":2}';
 const OTHER_BODY = '{"a":1,"b":3}';
 const REORDERED = '{ "b": 2, "a": 1 }';
 
-/** Rule 2: the record exists (admission.md §3.2; contract.md §9.4, §9.5; verification.md §2.21). */
+/** Rule 2, for a record that exists (admission.md §3.2; contract.md §9.4, §9.5; verification.md §2.21). */
 export const recordCases: Cases = {
   'a new event is won, with run 1 and attempt 1': async ({ win, peek, b }) => {
     const { lease } = await win({ id: 'accept-1' });
@@ -63,7 +63,8 @@ export const recordCases: Cases = {
     const all = bytes('xx"\u0000\uD83D\uDE00"xx');
     const draft = request({ body: 'first' });
     assert.ok(draft.event);
-    // A view into a larger buffer, as the pool of a body parser gives it; the buffer is overwritten when it is reused.
+    // The body is a view into a larger buffer, as the pool of a body parser gives it. The pool overwrites the buffer
+    // when it is used again.
     await a.accept({ ...draft, event: { ...draft.event, body: all.subarray(2, all.length - 2) } });
     all.fill(0);
     advance(LEASE_MS + 1);
@@ -117,10 +118,10 @@ export const recordCases: Cases = {
 };
 
 const NONCE = { nonce: 'nonce-of-16-bytes-or-more' };
-/** A back-off step that is over long before the nonce is. */
+/** The back-off step. It ends long before the nonce expires. Ms. */
 const STEP_MS = 60_000;
 
-/** Runs the event and fails. @returns the attempt. */
+/** Runs the event and lets it fail. @returns the number of charged attempts. */
 async function failOnce({ win, fail }: Kit, draft = {}): Promise<number> {
   const { lease } = await win(draft);
   assert.equal(await fail(lease.owner, { backoffMs: STEP_MS }), 'queued');
@@ -178,7 +179,7 @@ export const replayCases: Cases = {
     assert.equal(await failOnce(kit), 1);
     kit.advance(STEP_MS - 1000);
     assert.equal(await failOnce(kit), 1);
-    // No run within the step has put off its end.
+    // The run within the step has not moved the step's end.
     kit.advance(1001);
     assert.equal(await failOnce(kit), 2);
     assert.equal(await failOnce(kit), 2);
@@ -236,7 +237,10 @@ export const replayCases: Cases = {
 const ID = { id: 'accept-1', nonce: 'nonce-of-16-bytes-or-more' };
 const OTHER = { key: 'event-0002-of-the-seller' };
 
-/** An `acceptId` that is sent again, by a client library that saw no reply: the same accept, and the same answer. */
+/**
+ * An `acceptId` that comes again, because a client library has got no reply: it is the same accept, and gets the same
+ * answer.
+ */
 export const resendCases: Cases = {
   'while LEASED: won, with the same lease': async ({ accept, b }) => {
     const first = decision(await accept(ID));

@@ -18,9 +18,9 @@ export function registrationsOf({ registrations }: Store): StoreRegistrations {
   return registrations;
 }
 
-/** A row in a test's words: only the members that the test is about. */
+/** A row as a test describes it: only the members that the test is about. */
 interface RowDraft extends Partial<RegistrationRow> {
-  /** Ms from the store's now, in place of `dueAt` and `expiresAt`. */
+  /** Used instead of `dueAt` and `expiresAt`: ms from the store's current time. */
   readonly dueIn?: number;
   readonly expiresIn?: number;
 }
@@ -35,7 +35,7 @@ const ROW: RegistrationRow = {
   expiresAt: null,
 };
 
-/** Saves a row, and returns it as it was saved. */
+/** Saves a row, and returns it as it is now in the store. */
 export async function save(store: Store, { dueIn, expiresIn, ...draft }: RowDraft): Promise<RegistrationRow> {
   const row = { ...ROW, ...draft };
   return registrationsOf(store).run(row.sender, (rows, now) => {
@@ -54,7 +54,7 @@ export async function get(store: Store, of: RowDraft = {}): Promise<Registration
   return registrationsOf(store).run(sender, (rows) => rows.get(kind, id));
 }
 
-/** Returns the ids of due rows, which are then held for an hour. */
+/** Returns the ids of due rows, which are then reserved for an hour. */
 export async function dueIds(
   store: Store,
   { kind = 'watch', max = 100, senders = [] }: DueDraft = {},
@@ -96,7 +96,7 @@ export const KINDS: readonly RegistrationKind[] = [
   'move',
 ];
 
-/** Texts that a database, a driver or JSON could change. */
+/** Texts that a database, a driver or JSON might change. */
 const TEXTS: readonly string[] = [
   'id',
   'ID',
@@ -298,7 +298,7 @@ export const registrationCases: Cases = {
     const end = { ...tells('webhook', 'completed', { at: '2026-01-01T12:00:00Z' }), mode: 'inbox' } as const;
     assert.equal((await kit.accept(end)).kind, 'queued');
     assert.equal(await taskEnd(kit.b), 'safe');
-    // A failure that its handler reports frees the task.
+    // A failure that the handler reports frees the task.
     await lease(kit, { owner: 'worker' });
     assert.equal(await kit.fail('worker', { ...end, backoffMs: 0 }), 'queued');
     await kit.apply(tells('webhook', 'working', { at: '2026-01-01T12:00:01Z' }));

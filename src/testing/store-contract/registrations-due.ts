@@ -8,7 +8,7 @@ import { dueIds, get, KINDS, registrationsOf, save } from './registration-rows.t
 
 const SENDERS = ['https://a.example/mcp', 'https://b.example/mcp', 'https://c.example/mcp'] as const;
 
-/** Saves rows that are due at once, `count` of each sender. */
+/** Saves rows that are due at once: `count` rows of each sender. */
 async function saveOfEach(store: Parameters<typeof save>[0], count: number): Promise<void> {
   for (const sender of SENDERS) {
     for (let at = 0; at < count; at += 1)
@@ -47,7 +47,7 @@ export const registrationDueCases: Cases = {
     assert.deepEqual(await dueIds(kit.b), ['first', 'second', 'third']);
   },
   'only rows of the requested kind are returned': async (kit) => {
-    // Rows of all kinds, in turn and in reverse: no kind takes the place of another.
+    // Rows of all kinds are saved, in both orders of the kinds: rows of one kind must not hide those of another.
     for (const kind of [...KINDS, ...KINDS.toReversed()]) {
       for (const n of [1, 2]) await save(kit.a, { kind, id: `${kind} ${n}`, dueIn: 0 });
       kit.advance(10);

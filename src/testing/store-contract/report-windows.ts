@@ -8,17 +8,17 @@ import { inboxOf, key, lease, leaseOne } from './inbox-kit.ts';
 import { type Cases, DAY_MS, type Draft, type Kit, LEASE_MS, SENDER } from './kit.ts';
 import { registrationsOf } from './registration-rows.ts';
 
-/** The media buy whose account `follow` makes. */
+/** The media buy whose account `follow` creates by default. */
 export const BUY = 'mb_1';
 const PULL = { report: BUY, isPulled: true, mode: 'inbox', nonce: null } as const;
 
-/** Returns the day of the store's clock, and the three before it. */
+/** Returns the three days before today, and today, by the store's clock. Days since 1 January 1970. */
 export const daysOf = async ({ a }: Kit): Promise<readonly [number, number, number, number]> => {
   const today = await registrationsOf(a).run(SENDER, (_rows, now) => Math.floor(now / DAY_MS));
   return [today - 3, today - 2, today - 1, today];
 };
 
-/** Makes the account of a media buy that reports daily. */
+/** Creates the account of a media buy that reports daily. */
 export async function follow(kit: Kit, id: string = BUY): Promise<void> {
   const [first] = await daysOf(kit);
   const spans = [{ start: first * DAY_MS, end: Infinity }];
@@ -29,7 +29,7 @@ export async function follow(kit: Kit, id: string = BUY): Promise<void> {
   });
 }
 
-/** Makes the accounts of two media buys that were told one URL. @returns that URL. */
+/** Creates the accounts of two media buys whose seller was asked to send to one URL. @returns that URL. */
 async function followTold(kit: Kit): Promise<{ readonly base: string; readonly route: string }> {
   await follow(kit);
   const url = { base: 'https://buyer.example/webhooks', route: 'p' };
@@ -50,7 +50,7 @@ async function streamOf(store: Store, id = BUY): Promise<Stream> {
   return streamIn(row.value);
 }
 
-/** Returns the number of days whose reports are done. */
+/** Returns the number of days for which a report is completed. */
 export const hadDays = async (store: Store, id: string = BUY): Promise<number> =>
   count(hadIn(await streamOf(store, id), 'daily'));
 const claimsOf = async (store: Store, id = BUY): Promise<readonly string[]> =>
@@ -61,7 +61,7 @@ const stateOf = (store: Store, of: string): Promise<string | undefined> =>
 const repeated = (windows: readonly ClaimedWindow[] | undefined): boolean | undefined =>
   windows?.[0]?.isRepeated ?? (windows ? false : undefined);
 
-/** Windows of reports are kept in the steps that insert and complete their events (owed.md §3). */
+/** Windows of reports are saved in the same steps that insert and complete their events (owed.md §3). */
 export const reportWindowCases: Cases = {
   'a report claims its window when it is inserted, and has it when it is completed': async (kit) => {
     await follow(kit);
@@ -182,7 +182,7 @@ export const reportWindowCases: Cases = {
       const canceled = { status: 'canceled', at: (second + 1) * DAY_MS - 1000 };
       assert.deepEqual(await saidOf('mb_1'), { final: undefined, ends: canceled, isAsked: true });
       assert.deepEqual(await saidOf('mb_2'), nothing);
-      // Neither media buy has a period that can be read, and one of them has no account.
+      // The report has no readable period of either media buy, and one of them has no account.
       await kit.win({ key: key(3), report: 'mb_2,mb_3', days: [], final: true });
       const { final, ends, isAsked } = await saidOf('mb_2');
       assert.deepEqual([final, ends?.status, isAsked], ['received', 'completed', true]);
@@ -317,7 +317,7 @@ export const reportWindowCases: Cases = {
       (await Promise.all([BUY, 'mb_2'].map((id) => streamOf(kit.b, id)))).flatMap((stream) =>
         (stream.told ?? []).map(({ heardAt }) => heardAt),
       );
-    // Events by a URL that the media buy was not told, and by none.
+    // These events came by a URL that was not registered for the media buy, and by none.
     await kit.accept({ key: key(1), report: BUY, days: [day], via: { ...told, route: 'q', streams: [] } });
     await kit.accept({ key: key(2), report: BUY, days: [day] });
     assert.deepEqual(await heard(), [undefined, undefined]);
@@ -330,7 +330,7 @@ export const reportWindowCases: Cases = {
     const [first = 0, other] = await heard();
     assert.equal(other, first);
     assert.ok(first > 0);
-    // A duplicate does not count as an event of the media buy.
+    // A duplicate is not recorded as an event of the media buy.
     kit.advance(120_000);
     await kit.accept({ key: key(3), report: BUY, days: [day], via: { ...told, streams: ['mb_2'] } });
     assert.deepEqual(await heard(), [first, first]);

@@ -1,4 +1,4 @@
-// Cases of the store contract: states that notifications tell (owed.md §6).
+// Cases of the store contract: states that notifications report (owed.md §6).
 // Called by `describeStoreContract` for stores with registrations.
 import assert from 'node:assert/strict';
 import { holderIn, keptState, type KeptState } from '../../states/states.ts';
@@ -18,7 +18,7 @@ const PULL = { mode: 'inbox', nonce: null } as const;
 const rowOf = (store: Store, id = BUY, kind: RegistrationRow['kind'] = 'stream') =>
   registrationsOf(store).run(SENDER, (rows) => rows.get(kind, id));
 
-/** Returns the kept state of a thing: that of the first media buy, unless another row is named. */
+/** Returns the kept state of a thing: from the account of `BUY`, unless another row is named. */
 export async function stateOf(
   store: Store,
   id: string = ID,
@@ -33,28 +33,28 @@ const save = (store: Store, row: Pick<RegistrationRow, 'kind' | 'id' | 'value'> 
     rows.save({ sender: SENDER, dueAt: null, list: null, expiresAt: null, ...row }),
   );
 
-/** Lists the account of the media buy, as registrations and a reconciler do. */
+/** Puts the account of the media buy on a list, as registrations and a reconciler do. */
 async function list(kit: Kit, state: 'open' | 'closed'): Promise<void> {
   const row = await rowOf(kit.a);
   assert.ok(row);
   await save(kit.a, { ...row, list: state });
 }
 
-/** Returns the same state with an instant that stays, whenever it is told. */
+/** Returns the state `OPENED` with a fixed time, so that it can be reported again unchanged. */
 async function opened({ a }: Kit) {
   const { atMs, ...state } = OPENED;
   const now = await registrationsOf(a).run(SENDER, (_rows, at) => at);
   return { ...state, at: Math.floor(now) + atMs };
 }
 
-/** Accepts an event with a state. Returns the decision, and the state as it was found. */
+/** Accepts an event with a state. Returns the decision, and the state as the store found it. */
 async function tell(kit: Kit, draft: Draft, store = kit.a) {
   const accepted = await kit.accept({ state: OPENED, ...draft }, store);
   const { kind, stateDropped = false } = accepted;
   return { kind, stateDropped, claimed: accepted.kind === 'won' ? accepted.claimedState : undefined };
 }
 
-/** States of notifications are kept in the steps that insert and complete their events (owed.md §6). */
+/** States of notifications are saved in the same steps that insert and complete their events (owed.md §6). */
 export const stateCases: Cases = {
   'a state is kept when its event is inserted, and has its key until that is completed': async (kit) => {
     await follow(kit);
@@ -149,7 +149,7 @@ export const stateCases: Cases = {
     assert.equal(await pull(4, first, 0), 'done');
     const second = (await stateOf(kit.a)) ?? null;
     assert.equal(await pull(5, second && { ...second, wasOpen: true, absentAt: 5 }, 0), 'queued');
-    // The row is gone.
+    // Here the row has been deleted.
     const row = await rowOf(kit.a);
     assert.ok(row);
     await save(kit.a, { ...row, expiresAt: 1 });
@@ -202,7 +202,8 @@ export const stateCases: Cases = {
     assert.equal((await stateOf(kit.b))?.key, key(1));
     const gone = await registrationsOf(kit.b).run(SENDER, (rows) => rows.eventState(key(1)));
     assert.equal(gone, undefined);
-    // Another event of the thing takes its place. The end of the first one does not remove the key of the other.
+    // Another event about the same thing replaces the key. The end of the earlier event must not remove the later
+    // key.
     const next = await kit.win({ key: key(2), state: OPENED });
     const third = await kit.win({ key: key(3), state: OPENED });
     await kit.complete(next.lease.owner, { key: key(2) });
@@ -223,17 +224,17 @@ export const stateCases: Cases = {
     };
     const unasked = { dueAt: null, changedAt: undefined };
     assert.deepEqual(await emit(1, { state }), unasked);
-    // A later transition is news: nothing was missed.
+    // A later transition is new to the buyer: nothing was missed.
     assert.deepEqual(await emit(2), unasked);
     const asked = await emit(3);
     assert.ok(asked.changedAt !== undefined && asked.dueAt === Math.ceil(asked.changedAt));
     kit.advance(14 * MINUTE_MS);
     assert.deepEqual(await emit(4, { state }), asked);
     kit.advance(2 * MINUTE_MS);
-    // An older one is a re-emission as well, although nothing is kept of it.
+    // An older transition is a re-emission as well, although no state of it is kept.
     const again = await emit(5, { state });
     assert.ok((again.changedAt ?? 0) > asked.changedAt);
-    // A retry is no re-emission.
+    // A retry is not a re-emission.
     kit.advance(20 * MINUTE_MS);
     await kit.accept({ key: key(5), notification: ID, state });
     assert.equal(streamIn((await rowOf(kit.b))?.value ?? '').changedAt, again.changedAt);

@@ -10,7 +10,9 @@ const ALONE = { alone: true } as const;
 
 const MINUTE_MS = 60_000;
 
-/** Keeps a process's row alive. False if the store has no `alive`: then every lease that runs out is a crash. */
+/**
+ * Keeps a process's row alive. Returns false if the store has no `alive`: then every lease that runs out is a crash.
+ */
 async function beat(
   kit: Kit,
   process: string,
@@ -20,7 +22,7 @@ async function beat(
   return kit.b.alive !== undefined;
 }
 
-/** Leases events together, and lets the leases run out. The next look makes them suspects. */
+/** Leases events in one call, and lets the leases run out. The next call makes them suspects. */
 async function crashTogether(kit: Kit, keys: readonly string[]): Promise<void> {
   for (const of of keys) await kit.accept({ ...INBOX, key: of });
   assert.deepEqual(await leasedKeys(kit, { process: 'dies' }), keys);
@@ -28,7 +30,7 @@ async function crashTogether(kit: Kit, keys: readonly string[]): Promise<void> {
   assert.equal((await leaseNone(kit)).suspectDue, true);
 }
 
-/** Cases of crashes, and of the events that are charged with them (admission.md §4.4, §4.6, §4.7). */
+/** Cases of crashes, and of the events that crashes are charged to (admission.md §4.4, §4.6, §4.7). */
 export const suspectCases: Cases = {
   'events that crashed together are suspects: no crash and no attempt is counted for any': async (kit) => {
     await crashTogether(kit, [key(1), key(2)]);
@@ -82,7 +84,7 @@ export const suspectCases: Cases = {
     assert.equal((await leaseOne(kit, { ...ALONE, owner: 'stops' })).key, key(2));
     assert.equal(await kit.fail('stops', { key: key(2), unstarted: true, backoffMs: 0 }), 'queued');
     kit.advance(MINUTE_MS);
-    // Both are due, and the first one is older.
+    // Both suspects are due, and the first one is older.
     assert.equal((await leaseOne(kit, ALONE)).key, key(2));
     assert.equal((await leaseOne(kit, ALONE)).key, key(1));
   },
@@ -95,7 +97,7 @@ export const suspectCases: Cases = {
       kit.advance(LEASE_MS + 1);
       await leaseNone(kit, ALONE);
       assert.equal((await seen(kit, key(1))).crashes, charges + 1);
-      // This is a node whose clock is behind.
+      // This simulates a node whose clock is behind.
       kit.advance(-2000);
       assert.equal((await leaseNone(kit, ALONE)).suspectDue, undefined);
       kit.advance((minutes - 0.5) * MINUTE_MS + 2000);
@@ -150,7 +152,7 @@ export const suspectCases: Cases = {
       assert.equal((await leaseOne(kit, { ...ALONE, owner: 'five' })).key, key(3));
       assert.equal(await kit.complete('five', { key: key(3) }), 'done');
       assert.equal((await seen(kit, key(3))).suspect, undefined);
-      // It overran while it ran alone.
+      // The suspect ran alone, and longer than allowed.
       await leaseNone(kit, ALONE);
       kit.advance(MINUTE_MS);
       assert.equal((await leaseOne(kit, ALONE)).key, key(1));
@@ -230,7 +232,7 @@ export const suspectCases: Cases = {
         ],
       );
       assert.equal((await kit.win({ key: key(1), process: 'next' }, kit.b)).lease.suspect, true);
-      // The process that was asked to run both dies. The event that it did not run is charged nothing.
+      // The process that was to run both events dies. The event that it did not run is not charged.
       kit.advance(LEASE_MS + 1);
       assert.equal(
         (await kit.win({ key: key(2), process: 'third', retry: { crashes: 1 } })).lease.suspect,

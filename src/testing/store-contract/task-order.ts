@@ -92,12 +92,12 @@ const MARK = '2026-01-02T00:00:00Z';
 const LATER = '2026-01-03T00:00:00Z';
 const STALE = { kind: 'stale', changed: false };
 
-/** Makes an event of the one task, under a key of its own for each name. */
+/** Makes an event of `task-1`, with a key of its own for each name. */
 function event(name: string, at?: Draft['at'], terminal = false): Draft {
   return { key: `event-${name}-of-the-seller`, task: 'task-1', terminal, ...(at !== undefined && { at }) };
 }
 
-/** Statuses of a task in their order (contract.md §9.7; admission.md §5.1 to §5.6). */
+/** Statuses of a task are applied in their order (contract.md §9.7; admission.md §5.1 to §5.6). */
 export const orderCases: Cases = {
   'older than the applied status: stale, recorded, not run': async ({ accept, apply, peek, b }) => {
     await apply(event('mark', MARK));

@@ -1,4 +1,4 @@
-// Cases of the store contract: one task as several channels tell of it (admission.md §5.9).
+// Cases of the store contract: one task on which several channels report (admission.md §5.9).
 // Called by `describeStoreContract` for stores with registrations.
 import assert from 'node:assert/strict';
 import { operationRowId } from '../../stores/constants.ts';
@@ -12,7 +12,7 @@ const TERMINAL: ReadonlySet<string> = new Set(['completed', 'failed']);
 
 type Told = NonNullable<Draft['told']>;
 
-/** Makes a status of the one task, by a channel. The key names both, and `changes`. */
+/** Makes a status of `task-1` that a channel reports. Its key names channel, status and `changes`. */
 export function tells(
   source: Told['source'],
   status: string,
@@ -32,7 +32,7 @@ export function tells(
 
 const decided = async (kit: Kit, draft: Draft): Promise<AcceptDecision> => decision(await kit.accept(draft));
 
-/** Leases and completes the next event, as a worker does. */
+/** Leases and completes the next event, as a worker does. Returns its key. */
 async function runNext(kit: Kit): Promise<string> {
   const { key, lease: run } = await leaseOne(kit);
   assert.equal(await kit.complete(run.owner, { key }), 'done');
