@@ -1,15 +1,15 @@
-// Reads the body of a seller's answer within a bound of bytes, decoded (calls.md §4.5). The callers of both transports
+// Reads the decoded body of a seller's answer, up to a limit of bytes (calls.md §4.5). The callers of both transports
 // use it.
 import { readCapped } from '../keys/safe-fetch.ts';
 import { orAborted } from '../shared/time-limits.ts';
 import { AnswerRefusedError } from './refused-answer.ts';
 
-/** The decoder of the runtime for each `Content-Encoding`. HTTP clients commonly ask for these. */
+/** The runtime's decoder for each `Content-Encoding` that HTTP clients commonly request. */
 const DECODERS = { gzip: 'gzip', 'x-gzip': 'gzip', deflate: 'deflate' } as const;
 
 /**
- * The answer with its body decoded by one layer. No encoding is requested, but some servers encode anyway (calls.md
- * §4.5). It reads nothing yet, and the decoder produces only as much as is read.
+ * Returns the answer with its body decoded once. No encoding is requested, but some servers encode anyway (calls.md
+ * §4.5). Nothing is read yet, and the decoder produces only as much as is read.
  * @throws AnswerRefusedError for another encoding.
  */
 export function decoded(response: Response): Response {
@@ -57,7 +57,7 @@ function decodedStream(
           if (done) controller.close();
           else controller.enqueue(value as Uint8Array<ArrayBuffer>);
         } catch (cause) {
-          // The connection failed, so the answer is not at fault.
+          // If the connection failed, the answer is not at fault.
           controller.error(
             lost ? lost.error : new AnswerRefusedError(`its ${encoding} cannot be decoded`, { cause }),
           );
@@ -69,13 +69,13 @@ function decodedStream(
   );
 }
 
-/** The most bytes that are read of an answer with a status of 400 or more: it is an error, whatever else it says. */
+/** The most bytes that are read of an answer with a status of 400 or more, which is an error in any case. */
 const MAX_ERROR_BYTES = 65_536;
 
 /**
- * The whole body, decoded.
- * @returns only the first 64 KiB of an error.
- * @throws AnswerRefusedError as soon as it is known to be longer than `maxBytes`.
+ * Returns the whole body, decoded.
+ * @returns only the first 64 KiB if the answer is an error.
+ * @throws AnswerRefusedError as soon as the body is known to be longer than `maxBytes`.
  */
 export async function wholeBody(
   response: Response,
@@ -108,7 +108,10 @@ async function firstBytes(response: Response, most: number, signal: AbortSignal)
   return whole;
 }
 
-/** The chunks of a body as they come, until the signal fires. A caller that stops early gives up the rest. */
+/**
+ * Returns the chunks of a body as they arrive, until the signal fires. If the caller stops early, the remaining chunks
+ * are discarded.
+ */
 export async function* chunksOf(response: Response, signal: AbortSignal): AsyncGenerator<Uint8Array> {
   if (response.body === null) return;
   const reader = (response.body as ReadableStream<Uint8Array>).getReader();

@@ -1,10 +1,10 @@
-// Wraps the owner's client so that its answers are bounded before anything walks them (calls.md §4.6). Registrations,
-// the poller and the reconciler call sellers through it.
+// Wraps the owner's client so that the size of its answers is checked before they are used (calls.md §4.6).
+// Registrations, the poller and the reconciler call sellers through it.
 import type { CallSeller } from '../registrations/call-seller.ts';
 import { requireBounded } from './bounds.ts';
 
 /**
- * The owner's client, whose answers are checked for depth and number of values (calls.md §4.6).
+ * Returns a client that calls the owner's, and checks its answers for depth and number of values (calls.md §4.6).
  * @param answered called once there is an answer: an error after that may be the answer's fault.
  */
 export function boundedCall(call: CallSeller, answered: () => void = () => undefined): CallSeller {

@@ -1,19 +1,19 @@
-// Bounds the depth and the number of values of an answer before and after it is parsed (calls.md §4.6, §4.13). All that
-// reads answers of sellers uses it, and the client of the registry.
+// Limits the depth and the number of values of an answer, before and after it is parsed (calls.md §4.6, §4.13). All
+// code that reads answers of sellers uses it, and so does the client of the registry.
 import { checkNames, MAX_DEPTH, parseStrictJson, parseUnchecked } from '../codec/strict-json.ts';
 import { turnAfter } from '../shared/time-limits.ts';
 import { AnswerRefusedError } from './refused-answer.ts';
 
 /**
- * The bytes of an answer's limit for each value in it: a few bytes of text can become a hundred of memory (calls.md
- * §4.6).
+ * The bytes of an answer's size limit that each of its values uses up. A few bytes of text can become a hundred in
+ * memory (calls.md §4.6).
  */
 const BYTES_A_VALUE = 32;
 
-/** The largest number of members and items in an answer of at most that many bytes. */
+/** Returns the most members and items that an answer of at most that many bytes may have. */
 export const mostValues = (maxBytes: number): number => Math.ceil(maxBytes / BYTES_A_VALUE);
 
-/** The default limit of an answer: 16 MiB. */
+/** The default size limit of an answer: 16 MiB. */
 export const MAX_ANSWER_BYTES = 16_777_216;
 
 const [QUOTE, BACKSLASH, COMMA] = [0x22, 0x5c, 0x2c];
@@ -23,9 +23,9 @@ const [OPEN, CLOSE, BRACKET_BIT] = [0x7b, 0x7d, 0x20];
 const deeper = `it nests deeper than ${MAX_DEPTH} levels`;
 const fuller = (most: number): string => `it has more than ${most} values`;
 
-/** The state of a count over one text. */
+/** The state of counting the values of one text. */
 interface Count {
-  /** The next character to read, which is in no string. */
+  /** The position of the next character to read. It is never inside a string. */
   at: number;
   values: number;
   level: number;
@@ -34,20 +34,21 @@ interface Count {
 const newCount = (): Count => ({ at: 0, values: 0, level: 0 });
 
 /**
- * Reads each byte of a JSON text once before it is parsed. It counts an upper bound of its values, and its depth.
- * @returns the reason not to parse it; undefined if it may be parsed, valid or not.
+ * Reads each byte of a JSON text once, before the text is parsed. It determines the depth, and counts at least as many
+ * values as there are.
+ * @returns the reason not to parse the text; undefined if it may be parsed, valid or not.
  */
 export function jsonRefusedReason(bytes: Uint8Array, most: number): string | undefined {
   return countedTo(bytes.length, newCount(), bytes, most);
 }
 
 /**
- * The number of bytes that are counted in one turn of the event loop. White space and digits take longer to count than
- * to parse.
+ * The number of bytes that are counted in one turn of the event loop. Counting white space and digits takes longer than
+ * parsing them.
  */
 const A_TURN = 1_048_576;
 
-/** The same reason as `jsonRefusedReason` returns, found in turns of the event loop. */
+/** Returns the same reason as `jsonRefusedReason`, but yields to the event loop in between. */
 async function refusedReasonInTurns(bytes: Uint8Array, most: number): Promise<string | undefined> {
   const count = newCount();
   while (count.at < bytes.length) {
@@ -59,7 +60,7 @@ async function refusedReasonInTurns(bytes: Uint8Array, most: number): Promise<st
   return undefined;
 }
 
-/** Counts on until `end`, or to the end of a string that goes beyond it. */
+/** Continues counting until `end`, or until the end of a string that begins before it. */
 function countedTo(end: number, count: Count, bytes: Uint8Array, most: number): string | undefined {
   let { at, values, level } = count;
   for (; at < end; at += 1) {
@@ -82,10 +83,10 @@ function countedTo(end: number, count: Count, bytes: Uint8Array, most: number): 
   return undefined;
 }
 
-/** The number of bytes of a string that are read one by one before the runtime searches for the next quote. */
+/** The number of bytes of a string that are read one by one. After that, the runtime searches for the next quote. */
 const SHORT = 32;
 
-/** The end of the string that begins at `start`. */
+/** Returns the end of the string that begins at `start`. */
 function stringEnd(bytes: Uint8Array, start: number): number {
   const end = bytes.length;
   for (let at = start + 1; at < end;) {
@@ -102,21 +103,21 @@ function stringEnd(bytes: Uint8Array, start: number): number {
   return end;
 }
 
-/** True if an odd number of backslashes stands before `at`, none of them before `start`. */
+/** True if an odd number of backslashes precedes `at`. Only backslashes from `start` on are counted. */
 function isEscaped(bytes: Uint8Array, start: number, at: number): boolean {
   let first = at;
   while (first > start && bytes[first - 1] === BACKSLASH) first -= 1;
   return (at - first) % 2 === 1;
 }
 
-/** A parsed answer, or the reason why there is none. `isBeyond`: the answer is beyond the bounds. */
+/** A parsed answer, or the reason why there is none. `isBeyond`: the answer exceeds the limits. */
 type BoundedAnswer =
   | { readonly ok: true; readonly value: unknown }
   | { readonly ok: false; readonly detail: string; readonly isBeyond: boolean };
 
 /**
- * Parses an answer strictly within its bounds. For a large one the event loop gets its turn between the steps (calls.md
- * §4.13).
+ * Parses an answer strictly, within the limits. For a large answer it yields to the event loop between the steps
+ * (calls.md §4.13).
  */
 export async function boundedAnswer(bytes: Uint8Array, most: number): Promise<BoundedAnswer> {
   const beyond = await refusedReasonInTurns(bytes, most);
@@ -133,9 +134,9 @@ export async function boundedAnswer(bytes: Uint8Array, most: number): Promise<Bo
 }
 
 /**
- * The value of an answer.
+ * Returns the value of an answer.
  * @returns undefined if it is not JSON.
- * @throws AnswerRefusedError if it is too deep, has too many values, or a name twice.
+ * @throws AnswerRefusedError if it is too deep, has too many values, or has a name twice in one object.
  */
 export async function boundedJson(bytes: Uint8Array, most: number): Promise<unknown> {
   const answer = await boundedAnswer(bytes, most);
@@ -144,22 +145,22 @@ export async function boundedJson(bytes: Uint8Array, most: number): Promise<unkn
   return undefined;
 }
 
-/** The value of an answer that is an error by its status; undefined also if it is beyond the bounds. */
+/** Returns the value of an answer whose status is an error; undefined if it is not JSON or exceeds the limits. */
 export function errorJson(bytes: Uint8Array, most: number): unknown {
   const parsed = jsonRefusedReason(bytes, most) === undefined ? parseStrictJson(bytes) : undefined;
   return parsed?.ok ? parsed.value : undefined;
 }
 
-/** The answers that a caller of ours has bounded before they were parsed. */
+/** The answers whose limits were checked before they were parsed. */
 const BOUNDED = new WeakSet<object>();
 
-/** Notes that `requireBounded` need not walk an answer. */
+/** Notes that the limits of an answer were checked, so that `requireBounded` need not walk it. */
 export function bounded(answer: unknown): unknown {
   if (typeof answer === 'object' && answer !== null) BOUNDED.add(answer);
   return answer;
 }
 
-/** Bounds an answer of the owner's client before anything else walks it. @throws AnswerRefusedError */
+/** Checks the limits of an answer of the owner's client before it is used. @throws AnswerRefusedError */
 export function requireBounded(value: unknown, most: number = mostValues(MAX_ANSWER_BYTES)): void {
   if (typeof value === 'object' && value !== null && BOUNDED.has(value)) return;
   let left = most;

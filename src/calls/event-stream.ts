@@ -2,17 +2,17 @@
 // it.
 import { AnswerRefusedError } from './refused-answer.ts';
 
-/** One event of a stream, or facts that stand between two events. */
+/** One event of a stream, or the fields that came without data. */
 export interface StreamEvent {
-  /** Undefined: the stream has only given its id or `retry`. */
+  /** The data; undefined: the stream has only sent an id or `retry`. */
   readonly data?: string;
-  /** The id of the latest event that has one. */
+  /** The latest id that the stream has sent. */
   readonly lastId?: string;
-  /** The wait before the stream is requested again, ms, as the server gives it. */
+  /** The wait before the stream is requested again, as the server states it, ms. */
   readonly retryMs?: number;
 }
 
-/** The state of the reading. */
+/** The lines and fields of the event that is being read. */
 interface Reading {
   lines: string[];
   type: string;
@@ -22,15 +22,18 @@ interface Reading {
 
 const LINE_END = /\r\n|\n|\r/g;
 
-/** The number of lines that may still be read, of one stream or several. Each costs more memory than its few bytes. */
+/**
+ * The number of lines that may still be read from one or several streams. Each line costs more memory than its few
+ * bytes.
+ */
 export interface LinesLeft {
   lines: number;
 }
 
 /**
- * Reads server-sent events (HTML, "Interpreting an event stream"). An event of another type than `message` has no data
- * here. It keeps at most one event; the caller counts the bytes of the chunks.
- * @throws AnswerRefusedError if there are more lines than are left.
+ * Reads server-sent events (HTML, "Interpreting an event stream"). An event of another type than `message` is returned
+ * without data. Only one event is kept in memory; the caller counts the bytes of the chunks.
+ * @throws AnswerRefusedError if there are more lines than `left` allows.
  */
 export async function* eventsOf(
   chunks: AsyncIterable<Uint8Array>,
@@ -43,7 +46,7 @@ export async function* eventsOf(
   for await (const chunk of chunks) {
     let text = decoder.decode(chunk, { stream: true });
     if (text === '') continue;
-    // This is the second half of a line end, and not another line.
+    // The line feed belongs to the carriage return at the end of the previous chunk, and is not another line.
     if (endedWithReturn && text.startsWith('\n')) text = text.slice(1);
     endedWithReturn = text.endsWith('\r');
     let start = 0;

@@ -1,4 +1,4 @@
-// Decides if the host of a URL may be called, and sends requests to public addresses or to hosts that the owner names
+// Decides if a URL may be called, and sends requests only to public addresses or to hosts that the owner names
 // (calls.md §4.2). The callers of both transports make one each.
 import { ConfigError } from '../shared/errors.ts';
 import type { AnyFetch, NameLookUp } from '../keys/key-resolver.ts';
@@ -10,15 +10,16 @@ import { isError } from '../shared/realms.ts';
 /** The rules for hosts that may be called (calls.md §4.2). */
 export interface Reach {
   /**
-   * Judges a URL.
-   * @param from the source of the URL: the URL itself if the owner gave it, else the document that names it, which
-   * opens no host.
-   * @returns the reason why a URL is not called, with the option that would change it; undefined if it may be called.
+   * Checks a URL.
+   * @param from the source of the URL: the URL itself if the owner gave it, otherwise the document that names it. A
+   *   document cannot allow a private host.
+   * @returns the reason why the URL must not be called, with the option that would allow it; undefined if it may be
+   *   called.
    */
   readonly refusedReason: (url: string, from: string) => string | undefined;
-  /** Sends a request. Addresses are judged, except for hosts that the owner has named. */
+  /** Sends a request. The addresses of the host are checked, unless the owner has named the host. */
   readonly transport: AnyFetch;
-  /** True if bodies come as they were sent. The platform's own `fetch` decodes them. */
+  /** True if bodies arrive as they were sent. The platform's own `fetch` decodes them. */
   readonly isRaw: () => boolean;
 }
 
@@ -28,7 +29,7 @@ interface ReachOptions {
   readonly dns: NameLookUp;
 }
 
-/** This machine by name or address, which is recognised without a look-up. */
+/** This machine, by name or address. It is recognised without a lookup. */
 const LOOPBACK = /^(?:(?:.+\.)?localhost|127(?:\.\d{1,3}){3}|\[::1\])$/;
 
 const hostOf = (url: string): string => new URL(url).hostname.replace(/\.$/, '');
@@ -37,7 +38,7 @@ const LOOPBACK_FIX = 'For development on this machine set allowLoopback: true in
 
 export function reachOf({ allowLoopback, allowHosts, dns }: ReachOptions): Reach {
   const judged = defaultFetch(false, dns);
-  // Uses the system's resolver: names of a VPC or a container's network may be in no DNS server.
+  // It uses the system's resolver, because names of a VPC or of a container's network may be in no DNS server.
   const open = defaultFetch(true, 'system');
   const isOpen = (url: string): boolean => {
     const host = hostOf(url);
@@ -71,7 +72,7 @@ export function reachOf({ allowLoopback, allowHosts, dns }: ReachOptions): Reach
   };
 }
 
-/** Adds the option to an error: a host with a private address may be the owner's. */
+/** Adds advice to the error about a private address, because the host may be one of the owner's. */
 function withAdvice(error: unknown, url: string): unknown {
   if (!isError(error) || !error.message.includes('which is not public')) return error;
   return new Error(
@@ -90,7 +91,9 @@ export function hostsOf(name: string, given: readonly string[] | undefined): Rea
   return new Set(given.map((host) => hostIn(host) ?? notAHost(host, fix)));
 }
 
-/** The host as URLs write it; undefined for a text that is not just a host name, or is written differently. */
+/**
+ * Returns the host in the spelling of URLs; undefined if the text is not just a host name, or is spelled differently.
+ */
 function hostIn(host: unknown): string | undefined {
   if (typeof host !== 'string' || host.includes('*') || !URL.canParse(`https://${host}`)) return undefined;
   const url = `https://${host}`;

@@ -1,12 +1,12 @@
-// Follows a redirect within an origin once, and remembers it for the session (calls.md §4.3). The callers of both
+// Follows one redirect within the same origin, and remembers it for the session (calls.md §4.3). The callers of both
 // transports send requests through it.
 import { MAX_URL_BYTES, printableName } from '../codec/printable.ts';
 import { PrintableError } from '../codec/printable-value.ts';
 
-/** The redirects of a session: for each URL the one that is called instead. */
+/** The redirects of a session: for each URL, the URL that is called instead. */
 export type Moved = Map<string, string>;
 
-/** A redirect that is not followed. The message names the URL to configure. */
+/** Thrown for a redirect that is not followed. The message names the URL to configure. */
 export class RedirectError extends PrintableError {
   override readonly name = 'RedirectError';
   /** The stable code, always `redirect_refused`. */
@@ -19,9 +19,9 @@ const KEEPING: ReadonlySet<number> = new Set([307, 308]);
 const isRedirect = ({ status }: Response): boolean => status >= 300 && status < 400 && status !== 304;
 
 /**
- * Sends a request, and once more if it is redirected within its origin (calls.md §4.3).
- * @param send sends it to a URL, and follows no redirect.
- * @param moved the redirects of the session, which this adds to.
+ * Sends a request. If it is redirected within its origin, sends it once more (calls.md §4.3).
+ * @param send sends the request to a URL, without following redirects.
+ * @param moved the redirects of the session; a new one is added.
  * @throws RedirectError for any other redirect.
  */
 export async function followed(
@@ -41,7 +41,7 @@ export async function followed(
   const isFollowed =
     known === undefined && to && KEEPING.has(response.status) && to.origin === new URL(url).origin;
   if (!isFollowed) {
-    // The next call may find another redirect.
+    // The remembered redirect is no longer right; the next call may find another one.
     moved.delete(url);
     throw notFollowed(url, response, to);
   }
@@ -54,7 +54,7 @@ export async function followed(
   return second;
 }
 
-/** Drops a body that nobody reads. */
+/** Discards a body that is not read. */
 const given = async (response: Response): Promise<void> => response.body?.cancel().catch(() => undefined);
 
 function targetOf(url: string, { headers }: Response): URL | undefined {

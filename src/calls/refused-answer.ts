@@ -1,5 +1,5 @@
-// Errors of answers that cannot be used, and the test if an error is the answer's fault (calls.md §4.10, §4.11). All
-// that reads or stores answers of sellers throws or sorts them by it.
+// Errors for answers that cannot be used, and the test if an error is the answer's fault (calls.md §4.10, §4.11). All
+// code that reads or stores answers of sellers uses them.
 import { MAX_TEXT, printableText } from '../codec/printable.ts';
 import { Fault, isOfKind, messageOf, UnfitObservation } from '../shared/errors.ts';
 import { PrintableError } from '../codec/printable-value.ts';
@@ -15,21 +15,27 @@ export class AnswerRefusedError extends PrintableError {
   /** The reason, without a full stop. */
   readonly reason: string;
 
-  /** @param reason our own text, or printable. */
+  /** @param reason text of this package, or printable text. */
   constructor(reason: string, options?: ErrorOptions) {
     super(`The answer is refused: ${reason}.`, options);
     this.reason = reason;
   }
 }
 
-/** Thrown if what precedes a call was refused: the call was not made, and is not counted (calls.md §4.10). */
+/**
+ * Thrown if an answer that is needed before a call was refused. The call was not made, and does not count as a refused
+ * answer (calls.md §4.10).
+ */
 export class CallNotMadeError extends PrintableError {
   override readonly name = 'CallNotMadeError';
   /** The stable code, always `call_not_made`. */
   readonly code = 'call_not_made';
 }
 
-/** Turns a refusal of something that precedes a call into CallNotMadeError (calls.md §4.10). Any other error stays. */
+/**
+ * Turns the refusal of an answer that is needed before a call into CallNotMadeError (calls.md §4.10). Any other error
+ * is returned unchanged.
+ */
 export function beforeCall(what: string, error: unknown): unknown {
   if (!isOfKind(error, AnswerRefusedError)) return error;
   return new CallNotMadeError(`The call was not made: ${what} is refused, ${error.reason}.`, {
@@ -37,13 +43,13 @@ export function beforeCall(what: string, error: unknown): unknown {
   });
 }
 
-/** Errors that the runtime itself throws. No code of ours or of a store's uses them for a message. */
+/** Errors that the runtime itself throws. Neither this package nor a store throws them deliberately. */
 const NATIVE = [RangeError, TypeError, SyntaxError, URIError, ReferenceError];
 
 /**
- * The refusal in an error that came while an answer was fetched, read or stored (calls.md §4.11). Undefined if the
- * answer is not at fault.
- * @param isAnswered true if there was an answer; before that, errors of the runtime are the connection's.
+ * Returns the refusal that an error means, if the error came while an answer was fetched, read or stored (calls.md
+ * §4.11). Undefined if the answer is not at fault.
+ * @param isAnswered true if there was an answer. Before that, errors of the runtime are about the connection.
  */
 export function refusedBy(error: unknown, isAnswered: boolean): AnswerRefusedError | undefined {
   if (isOfKind(error, AnswerRefusedError)) return error;

@@ -1,5 +1,5 @@
 // Keeps sessions with sellers from call to call, and ends those that are idle (calls.md §4.12). A poller and a
-// reconciler make one set each, and hand it to the caller with each call.
+// reconciler have one set of sessions each, and pass it to the caller with each call.
 import type { Schedule } from '../shared/time-limits.ts';
 
 /** A session that is kept, and the function that ends it. */
@@ -10,27 +10,26 @@ export interface Kept<T> {
 }
 
 /**
- * The sessions with sellers (of MCP) that a poller keeps from call to call: the option `sessions` with which it
- * calls your `CallSeller`. If yours calls through `mcpCaller`, pass them on with the options of the call.
+ * The MCP sessions with sellers that a poller keeps from call to call: the option `sessions` with which it calls your
+ * `CallSeller`. If yours calls through `mcpCaller`, pass them on with the options of the call.
  */
 export interface CallSessions {
   /**
-   * Returns the session of a name, and makes it if there is none. It is in use from then on, until five minutes
-   * later.
+   * Returns the session of that name. If there is none, makes one. The session stays open for five minutes after this.
    */
   readonly use: <T>(name: string, make: () => Kept<T>) => T;
-  /** Ends a session, which is then no longer used. */
+  /** Ends a session, so that it is no longer used. */
   readonly drop: (name: string, session: unknown) => void;
   /** Ends all sessions. Sessions that are made later end with their call. */
   readonly end: () => Promise<void>;
 }
 
 /**
- * The time after which an unused session ends. It is above the longest time between two polls of a task without
- * failures. Ms.
+ * The time after which an unused session ends. It is longer than the longest time between two polls of a task whose
+ * polls do not fail. Ms.
  */
 const IDLE_MS = 300_000;
-/** The largest number of sessions of a process. The one unused for longest ends first. */
+/** The most sessions of a process. If there are more, the one that was unused for longest ends. */
 const MOST = 1000;
 
 export function createSessions(schedule: Schedule): CallSessions {
@@ -50,7 +49,7 @@ export function createSessions(schedule: Schedule): CallSessions {
       const entry: Entry = kept.get(name) ?? { ...make(), stopTimer: () => undefined };
       entry.stopTimer();
       entry.stopTimer = schedule(() => end(name, entry), IDLE_MS);
-      // Last in the map, because it was used just now.
+      // The entry is moved to the end of the map, because it was used just now.
       kept.delete(name);
       kept.set(name, entry);
       const [oldest] = kept;

@@ -7,11 +7,11 @@ import { PrintableError } from '../codec/printable-value.ts';
 export interface ToolSession {
   readonly url: string;
   readonly moved: Moved;
-  /** The id that the seller gave; undefined if it gave none, or the session is not open. */
+  /** The id that the seller gave the session; undefined if it gave none, or the session is not open. */
   id: string | undefined;
   /** The version of the protocol that both sides have agreed on. */
   version: string | undefined;
-  /** True once both sides have agreed: then a client does not begin again. */
+  /** True once both sides have agreed on the version. A client then does not repeat the initialization. */
   isOpen: boolean;
   /** The id of the next request. Each request of a session has its own. */
   nextId: number;

@@ -1,5 +1,5 @@
-// The streamable HTTP transport for one call of an MCP client, with bounds for its answer (calls.md §4.7). `mcpCaller`
-// connects a client of the SDK by it for each step.
+// The streamable HTTP transport for one call of an MCP client, with limits for its answer (calls.md §4.7). `mcpCaller`
+// gives a new one to an SDK client for each step.
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
 import { utf8 } from '../codec/encoding.ts';
 import { isJsonObject, type JsonObject } from '../codec/members.ts';
@@ -12,11 +12,11 @@ import { eventsOf, type StreamEvent } from './event-stream.ts';
 import type { Moved } from './redirects.ts';
 import { SessionLostError, sessionHeaders, type ToolSession } from './tool-session.ts';
 
-/** The parts with which a transport sends, and its limits. */
+/** The session, the functions and the limits that a transport needs. */
 export interface ToolTransportOptions {
   readonly session: ToolSession;
   readonly fetch: (url: string, request: ToolRequest) => Promise<Response>;
-  /** Returns the error for an answer without success that is not an agent's. */
+  /** Returns the error if an unsuccessful answer comes from a web server instead of an agent; otherwise undefined. */
   readonly noAgent: (url: string, response: Response) => Error | undefined;
   readonly maxAnswerBytes: number;
   readonly maxValues: number;
@@ -36,27 +36,27 @@ interface ToolRequest {
 
 type Message = Parameters<NonNullable<Transport['onmessage']>>[0];
 
-/** A request of ours: the client's id for it, and its id in the session. */
+/** A request of ours, with the client's id for it, and the id by which it is sent in the session. */
 interface Asked {
   readonly method: string;
   readonly clientId: unknown;
   readonly id: number;
 }
 
-/** The number of times that a stream which ends without the answer is resumed. */
+/** The number of times that a stream is resumed if it ends without the answer. */
 const MAX_RESUMED = 2;
-/** The shortest wait before that. Ms. */
+/** The shortest wait before a stream is resumed. Ms. */
 const LEAST_RETRY_MS = 1000;
-/** The largest number of events in the streams of one request. Each costs more memory than its few bytes. */
+/** The most events in all streams of one request. Each costs more memory than its few bytes. */
 const MAX_EVENTS = 10_000;
-/** The largest number of a server's pings in a stream that are answered. */
+/** The most pings of a server in a stream that are answered. */
 const MAX_PINGS = 10;
 const NOT_FOUND = 404;
 
 /**
- * The streamable HTTP transport for a client of the SDK that makes one call. Several may share a session (calls.md
- * §4.7). The client only gets the result or the error of an answer, within bounds. Of the first answer it only gets the
- * version.
+ * Returns the streamable HTTP transport for an SDK client that makes one call. Several may share a session (calls.md
+ * §4.7). The client gets only the result or the error of an answer, within limits. From the first answer, which opens
+ * the session, it gets only the version.
  */
 export function toolTransport(options: ToolTransportOptions): Transport {
   const { session, fetch, noAgent, maxAnswerBytes, maxValues, timeoutMs, sleep } = options;
@@ -76,7 +76,7 @@ export function toolTransport(options: ToolTransportOptions): Transport {
       signal,
     });
 
-  /** Hands over the answer to `asked`, if it is among the messages. @returns true if it was. */
+  /** Passes the answer to `asked` to the client, if it is among the messages. @returns true if it was. */
   const deliver = (value: unknown, asked: Asked): boolean => {
     const messages: readonly unknown[] = Array.isArray(value) ? value : [value];
     const answer = messages.find((message) => isAnswerTo(message, asked.id));
@@ -135,7 +135,7 @@ export function toolTransport(options: ToolTransportOptions): Transport {
     const bytes = await wholeBody(response, maxAnswerBytes, signal);
     const isJson = type === 'application/json' || type.endsWith('+json');
     const value = isJson ? await parsed(bytes, !response.ok) : undefined;
-    // An error that came before the call was looked at may name no request.
+    // If the error occurred before the request was read, the message may have no id.
     if (deliver(value, asked)) return;
     if (
       !response.ok &&
@@ -190,7 +190,7 @@ export function toolTransport(options: ToolTransportOptions): Transport {
   return transport;
 }
 
-/** Resumes a stream after the event of that id. */
+/** Requests the rest of a stream, after the event with that id. */
 async function resume(
   session: ToolSession,
   fetch: ToolTransportOptions['fetch'],
@@ -208,19 +208,21 @@ async function resume(
   throw new Error(`${session.url} answers HTTP ${response.status} instead of resuming its stream.`);
 }
 
-/** An id of an event that can be sent back in a header unchanged. */
+/** Event ids that can be sent back unchanged in a header. */
 const SENDABLE = /^[\x20-\x7e]{1,1024}$/;
 
 const mediaType = ({ headers }: Response): string =>
   (headers.get('content-type') ?? '').split(';', 1)[0]?.trim().toLowerCase() ?? '';
 
-/** True for the answer to the request. `id` may be a number or a text: some servers repeat it in the other form. */
+/**
+ * True if the message answers the request. Its `id` may be a number or a text, because some servers change the type.
+ */
 function isAnswerTo(message: unknown, id: number): boolean {
   if (!isJsonObject(message) || (message['id'] !== id && message['id'] !== String(id))) return false;
   return isJsonObject(message['result']) || isJsonObject(message['error']);
 }
 
-/** The answer in a form that each version of the SDK accepts: it silently drops others. */
+/** Returns the answer in a form that each version of the SDK accepts. The SDK silently drops other forms. */
 function handedOver({ result, error }: JsonObject, { method, clientId }: Asked): JsonObject {
   const head = { jsonrpc: '2.0', id: clientId };
   if (isJsonObject(error)) {
@@ -244,14 +246,14 @@ function handedOver({ result, error }: JsonObject, { method, clientId }: Asked):
   };
 }
 
-/** True for a ping. Its id is sent back unchanged, so its length is bounded. */
+/** True for a ping. Its id is sent back unchanged, so its length is limited. */
 function isPing(message: unknown): message is { readonly id: string | number } {
   if (!isJsonObject(message) || message['method'] !== 'ping') return false;
   const { id } = message;
   return typeof id === 'number' || (typeof id === 'string' && id.length <= MAX_TEXT);
 }
 
-/** The longest text in place of an answer that a message shows, characters. */
+/** The longest text that a message shows if an answer is missing, in characters. */
 const MAX_SHOWN = 300;
 
 function noAnswer(url: string, { status, ok }: Response, what: string, bytes: Uint8Array): string {

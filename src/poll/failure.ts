@@ -1,5 +1,5 @@
-// Classifies a question without an answer: busy, unknown task, missing operation, refused, failed (calls.md §2.8). The
-// poller asks it, and so does every question of the reconciler.
+// Classifies a request to a seller that failed: busy, unknown task, missing operation, refused, failed (calls.md §2.8).
+// The poller and the reconciler use it for all their requests.
 import { MAX_TEXT, printableText } from '../codec/printable.ts';
 import { ConfigError, isOfKind, messageOf } from '../shared/errors.ts';
 import {
@@ -14,15 +14,15 @@ import {
 import { AnswerRefusedError } from '../calls/refused-answer.ts';
 import { AnswerError } from './poll-answer.ts';
 
-/** A part of a failure: the time for which the seller asks for a pause, ms. */
+/** The pause that the seller asks for with a failure, ms. */
 interface Pause {
   readonly pauseMs?: number;
 }
 
 /**
- * The reason why a poll has no answer. `busy`: the seller asks for a pause. `unknown`: it does not know the task.
- * `no-operation`: it does not have the operation. `refused`: asking again is useless until somebody has done something.
- * `failed`: anything else; it is asked again.
+ * The reason why a request got no usable answer. `busy`: the seller asks for a pause. `unknown`: the seller does not
+ * know the task. `no-operation`: the seller does not have the operation. `refused`: repeating the request is useless
+ * until somebody has changed something. `failed`: anything else; the request is repeated.
  */
 export type PollFailure =
   | { readonly kind: 'busy'; readonly pauseMs: number | undefined; readonly message: string }
@@ -33,10 +33,10 @@ export type PollFailure =
 const NO_OPERATION =
   /\b(?:unknown|no such|unsupported)\s+(?:tool|operation|method|skill)\b|\b(?:tool|operation|method|skill)\b.{0,200}\bnot (?:found|supported|available)\b/i;
 
-/** The code of JSON-RPC 2.0 for an unknown method, and this package's own. */
+/** The JSON-RPC 2.0 code for an unknown method, and this package's own code. */
 const NO_OPERATION_CODES: ReadonlySet<unknown> = new Set([-32_601, 'no_operation']);
 
-/** Classifies an error. @param error thrown by the caller's client, or by the reading of its answer. */
+/** Classifies an error. @param error the error that the caller's client, or the reading of its answer, threw. */
 export function failureOf(error: unknown): PollFailure {
   const message = printableText(messageOf(error), MAX_TEXT);
   if (isOfKind(error, SellerBusyError)) return { kind: 'busy', pauseMs: waitMs(error.retryAfterMs), message };
@@ -53,11 +53,11 @@ export function failureOf(error: unknown): PollFailure {
   return refusal ? refusedBy(refusal) : { kind: 'failed', message };
 }
 
-/** True if the error asks for a wait. Such an error is never about a missing operation, whatever its text says. */
+/** True if the error asks to wait. Such an error is never about a missing operation, even if its text looks so. */
 const asksToWait = ({ recovery, retryAfterMs }: SellerError): boolean =>
   recovery === 'transient' || retryAfterMs !== undefined;
 
-/** The effect of a seller's error on a poll (calls.md §2.8). */
+/** Returns the failure that a seller's error means for a poll (calls.md §2.8). */
 function refusedBy(refusal: SellerError): PollFailure {
   const { code, message, recovery, retryAfterMs, isUnknown } = refusal;
   if (recovery !== 'transient' && !isUnknown) return { kind: 'refused', code, message, ...pauseIn(refusal) };
@@ -65,14 +65,14 @@ function refusedBy(refusal: SellerError): PollFailure {
   return isBusy ? { kind: 'busy', pauseMs: waitMs(retryAfterMs), message } : { kind: 'failed', message };
 }
 
-/** The pause in a seller's error, or in the error that caused it. */
+/** Returns the pause in a seller's error, or in the error that caused it. */
 function pauseIn(error: unknown): Pause {
   const said = isOfKind(error, TaskUnknownError) ? error.cause : error;
   const pauseMs = isOfKind(said, SellerError) ? waitMs(said.retryAfterMs) : undefined;
   return pauseMs === undefined ? {} : { pauseMs };
 }
 
-/** The code of an error that this side raised, about an answer or about itself. */
+/** Returns the code of an error that this package raised, about an answer or about its own state. */
 function ownCodeOf(error: unknown): string | undefined {
   if (isOfKind(error, ConfigError)) return 'misconfigured';
   if (isOfKind(error, AnswerRefusedError)) return error.code;
@@ -80,8 +80,8 @@ function ownCodeOf(error: unknown): string | undefined {
 }
 
 /**
- * The text of an error about an unknown task. The seller's own is used if there is one: it already says what the error
- * does.
+ * Returns the text of an error about an unknown task. The seller's own error is preferred, because its text already
+ * names the effect.
  */
 function unknownIn(error: unknown): string {
   const cause = isOfKind(error, TaskUnknownError) ? error.cause : undefined;

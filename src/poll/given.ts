@@ -1,5 +1,5 @@
-// Checks that the receiver and the registrations that a poller or a reconciler is given belong together. `who` is the
-// function that they were given to, for messages.
+// Checks that the receiver and the registrations of a poller or a reconciler belong together. `who` is the function
+// that was given them, e.g. `createPoller`; messages name it.
 import type { Receiver } from '../config/receiver-options.ts';
 import type { ReceiverContext, WithContext } from '../receiver/context.ts';
 import { CONTEXT } from '../receiver/instruments.ts';
@@ -12,7 +12,7 @@ interface Given {
   readonly registrations: Registrations;
 }
 
-/** Returns the parts of the receiver. @throws ConfigError if it is none, or has other registrations. */
+/** Returns the internal parts of the receiver. @throws ConfigError if it is no receiver, or has other registrations. */
 export function partsOf(who: string, { receiver, registrations }: Given): ReceiverContext {
   const parts = (receiver as Partial<Receiver & WithContext> | undefined)?.[CONTEXT];
   if (!parts) {
@@ -26,7 +26,7 @@ export function partsOf(who: string, { receiver, registrations }: Given): Receiv
   return parts;
 }
 
-/** Returns the rows and the client of the registrations. @throws ConfigError if they are none. */
+/** Returns the rows and the client of the registrations. @throws ConfigError if the value is no registrations. */
 export function tasksOf(who: string, { registrations }: Given): WithWatchedTasks[typeof WATCHED_TASKS] {
   const tasks = (registrations as Partial<Registrations & WithWatchedTasks> | undefined)?.[WATCHED_TASKS];
   if (tasks) return tasks;

@@ -1,5 +1,5 @@
-// Keeps the line of a seller's tasks that wait for a place, first come first served (calls.md §3.3). The steps of polls
-// call it. Each row names the one behind it.
+// Keeps the queue of a seller's tasks that wait for a call slot, first come first served (calls.md §3.3). The steps of
+// polls use it. Each row names the next one.
 import type { RegistrationRow, RegistrationRows } from '../stores/store.ts';
 import {
   FIRST_TOOK_MS,
@@ -19,8 +19,8 @@ export function outOfLine({ ticket: _called, follower: _other, ...watch }: Watch
 }
 
 /**
- * Puts a task in line, behind those that wait already. The end of a poll calls the first. If a process died, nobody
- * calls: so each task also becomes due by itself, long after its turn should have come.
+ * Puts a task at the end of the queue. When a poll ends, the first task in the queue gets its turn. If a process dies,
+ * its poll never ends. So each task also becomes due by itself, long after its turn should have come.
  */
 export function standInLine(
   { rows, now }: { readonly rows: RegistrationRows; readonly now: number },
@@ -43,9 +43,9 @@ export function standInLine(
 }
 
 /**
- * The line without its first task.
- * @param watch the first's row. If it does not name the one behind it, the line counts as empty: the others become due
- * by themselves.
+ * Returns the queue without its first task.
+ * @param watch the row of the first task. If it does not name the next one, the queue is taken as empty: the other
+ *   tasks become due by themselves.
  */
 export function withoutFirst({ first, last, given, called }: Line, watch: Watch | undefined): Line {
   const { ticket = called, follower } = watch ?? {};

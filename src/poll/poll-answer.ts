@@ -1,5 +1,5 @@
-// Reads the answer to a question about a task: its status, its data, when to ask again (calls.md §1, §3.2). The
-// poller's questions call it.
+// Reads the answer to a request about a task: its status, its data, and when to ask again (calls.md §1, §3.2). The
+// poller uses it.
 import { AnswerRefusedError } from '../calls/refused-answer.ts';
 import { canonicalJson } from '../codec/canonical-json.ts';
 import { isLongerJson } from '../codec/json-size.ts';
@@ -28,26 +28,26 @@ import { PrintableError } from '../codec/printable-value.ts';
 /** The answer of a seller about a task. */
 export interface TaskSeen {
   readonly status: TaskStatus;
-  /** The time of the change, as the seller gives it, RFC 3339 with a zone. */
+  /** The time of the change, as the seller states it, RFC 3339 with a zone. */
   readonly updatedAt?: string;
   /** The result, or the data beside the status; undefined if the answer has none. */
   readonly data?: unknown;
-  /** The time for which the seller asks not to be asked again, ms. */
+  /** The time for which the seller asks not to be polled again, ms. */
   readonly hintMs?: number;
-  /** The task that goes on in place of the requested one, whose call is over (calls.md §1.5). */
+  /** The id of the task that continues instead of the requested one, whose call is over (calls.md §1.5). */
   readonly movedTo?: string;
 }
 
 /** Thrown if the answer is not the status of a task. */
 export class AnswerError extends PrintableError {
   override readonly name = 'AnswerError';
-  /** The code, as in the alarm `poll_failing`. */
+  /** The code, which the alarm `poll_failing` has too. */
   readonly code = 'answer_invalid';
 }
 
 /**
- * Reads the answer to a question about a task.
- * @throws SellerError or TaskUnknownError if it is an error; AnswerError if it is not the status of a task.
+ * Reads the answer to a request about a task.
+ * @throws SellerError or TaskUnknownError if the answer is an error; AnswerError if it is not the status of a task.
  */
 export function taskSeenIn(given: unknown, { taskId, taskType }: Asked): TaskSeen {
   const task = askedTaskIn(given, taskId);
@@ -61,7 +61,7 @@ export function taskSeenIn(given: unknown, { taskId, taskType }: Asked): TaskSee
     : seen;
 }
 
-/** The task that was asked about. */
+/** The task that the request was about. */
 interface Asked {
   readonly taskId: string;
   /** e.g. `create_media_buy`. */
@@ -71,7 +71,7 @@ interface Asked {
 /** Finds the requested task in an answer. @throws if the answer is an error, or about another task. */
 function askedTaskIn(given: unknown, taskId: string): Task {
   const outer = taskIn(unwrapped(given));
-  // A question to a skill is answered by a Task of its own, which may have failed.
+  // A request to an agent's skill is answered by a Task of its own, which may have failed.
   const task = outer && (isOf(outer, taskId) ? outer : (answeredIn(outer) ?? outer));
   const failed = task && errorOfQuestion(task);
   if (failed) throw failed;
@@ -83,46 +83,51 @@ function askedTaskIn(given: unknown, taskId: string): Task {
   throw new AnswerError(`The answer is of another task (${shown}). Tell the seller.`);
 }
 
-/** The error of a question whose status names no task (calls.md §2.8): it says nothing about the task. */
+/**
+ * Returns the error of a request whose answer names no task (calls.md §2.8). Such an error says nothing about the
+ * task's own status.
+ */
 function errorOfQuestion(task: Task): Error | undefined {
   if (task.isAgent || idOf(task) !== undefined) return undefined;
   const { status: _ofQuestion, ...members } = task.body;
   return taskUnknownIn(members) ?? refusalIn(members);
 }
 
-/** True if the answer is about that task. The tool transport need not name it. */
+/** True if the answer is about that task. In the tool transport an answer need not name the task. */
 const isOf = (task: Task, taskId: string): boolean => (idOf(task) ?? taskId) === taskId;
 
-/** A Task whose data part tells of a task: with that task's status, and its id if it goes on under another one. */
+/**
+ * If the data of a Task contains a task, returns the status of that task, and its id if it continues under another id.
+ */
 function withInner(seen: TaskSeen, body: JsonObject, { taskId, taskType }: Asked): TaskSeen {
   const inner = innerTaskIn(body, seen.data, taskType);
   // The call is over, and has failed (calls.md §1.9).
   if (!inner) return isErrorAlone(seen.data, taskType) ? { ...seen, status: 'failed' } : seen;
   const { status } = inner;
   const isMoved = !isTerminal(status) && inner.taskId !== undefined && inner.taskId !== taskId;
-  // The id is stored, and asked about from now on, so its length is bounded.
+  // The id is stored and polled from now on, so its length is limited.
   if (isMoved && (inner.taskId?.length ?? 0) > MAX_TEXT)
     throw new AnswerError(`The answer names a task_id of more than ${MAX_TEXT} characters. Tell the seller.`);
   return { ...seen, status, ...(isMoved && { movedTo: inner.taskId }) };
 }
 
-/** The answer of an operation in the data of a Task, in the form of the tool transport. */
+/** Returns the operation's answer that is in the data of a Task, in the form of the tool transport. */
 function answeredIn({ body, status, isAgent }: Task): Task | undefined {
   const { data } = agentData({ form: 'task', body });
   return isAgent && status === 'completed' ? ofTask(data) : undefined;
 }
 
-/** The error for an answer without the status of a task. */
+/** Returns the error for an answer that contains no status of a task. */
 function noTask(given: unknown): Error {
   const said = errorTextIn(given);
-  // `mcpCaller` throws the same: the operation may not be there.
+  // `mcpCaller` throws the same error: the operation may be missing at the seller.
   if (isFailedTool(given)) return new Error(`the operation failed: ${said}`);
   return new AnswerError(
     `The answer has no status of a task${said === '' ? '' : ` (${said})`}. Give the object that the operation answered, and tell the seller.`,
   );
 }
 
-/** The parts of an answer about a task, by the names of its transport. */
+/** The parts of an answer about a task, taken from the members of its transport. */
 interface AnswerParts {
   readonly data: unknown;
   readonly updatedAt: unknown;
@@ -147,11 +152,11 @@ interface Task {
   readonly isAgent: boolean;
 }
 
-/** The task in an answer, or in the member in which a transport's client returns it. */
+/** Returns the task in an answer. It may be in the member in which a transport's client returns it. */
 function taskIn(answer: unknown): Task | undefined {
   if (!isJsonObject(answer)) return undefined;
   const own = ofTask(answer);
-  // An answer that names a task has a result in it, whose status may be a media buy's.
+  // If the answer itself names a task, its `result` is the task's result. A status there may be a media buy's.
   if (own || NAMES.some((name) => present(answer, name) !== undefined)) return own;
   return ofTask(answer['task']) ?? ofTask(answer['result']);
 }
@@ -168,8 +173,8 @@ function ofTask(body: unknown): Task | undefined {
 }
 
 /**
- * The data of a status: the result, or the progress of an interim status, or the error of a failure without a result.
- * An error alone is no result of `completed` (calls.md §1.9).
+ * Returns the data of a status: the result, the progress of an interim status, or the error of a failure without a
+ * result. For `completed`, an error alone is not a result (calls.md §1.9).
  */
 function toolData(body: JsonObject, status: TaskStatus, taskType: string): unknown {
   const result = present(body, 'result');
@@ -188,14 +193,20 @@ function instantIn(value: unknown): string | undefined {
   return typeof value === 'string' && parseInstant(value) ? value : undefined;
 }
 
-/** The pause that a seller asks for: its poll interval, or `retry_after` as in any answer (calls.md §2.4). Ms. */
+/**
+ * Returns the pause that a seller asks for: its poll interval, or `retry_after` as in any other answer (calls.md §2.4).
+ * Ms.
+ */
 function hintIn(body: JsonObject): number | undefined {
   const { pollInterval, retry_after_seconds } = body;
   if (typeof pollInterval === 'number') return waitMs(pollInterval);
   return retryAfterMsIn(body) ?? retryAfterMsIn({ retry_after: retry_after_seconds });
 }
 
-/** The hash of data that can be stored. Larger data would be refused when it is observed. @throws AnswerRefusedError */
+/**
+ * Returns the hash of data. @throws AnswerRefusedError if the data is too large, because it would be refused when it is
+ * observed.
+ */
 export async function hashOf(data: unknown, hashes: Hashes, maxBytes: number): Promise<string> {
   const isOver = isLongerJson(data, maxBytes);
   const text = isOver ? '' : canonicalJson(data);

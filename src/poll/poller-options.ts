@@ -24,13 +24,15 @@ import { type Lists, listsOf, type PolledTask, type TaskQuery } from './query.ts
  * `ConfigError` at construction.
  */
 export interface PollerOptions {
-  /** The receiver, which must have `registrations`. The results of polls go to its handlers. */
+  /** The receiver, which must have `registrations`. Changes that polls find go to its handlers. */
   readonly receiver: Receiver;
   /** The receiver's registrations, created with the option `call`: the poller asks sellers with that function. */
   readonly registrations: Registrations;
-  /** The interval between polls of a task without webhooks, ms, at most a day. Default: 30 000. */
+  /** The interval between polls of a task that has no webhooks, ms, at most a day. Default: 30 000. */
   readonly fastMs?: number | undefined;
-  /** The interval between polls of a task whose seller sends its webhooks, ms, at most a day. Default: 120 000. */
+  /**
+   * The interval between polls of a task whose seller is known to send webhooks, ms, at most a day. Default: 120 000.
+   */
   readonly slowMs?: number | undefined;
   /**
    * The time after which a task that has not ended becomes `unresolved`, ms: it raises an alarm and is no longer
@@ -38,45 +40,46 @@ export interface PollerOptions {
    */
   readonly giveUpMs?: number | undefined;
   /**
-   * The time without a webhook after which a seller is polled fast again, ms. It may be a function of the agent
-   * URL, e.g. of the retry horizon that the seller declares; undefined means the default. Default: 24 h.
+   * The time without a webhook after which a seller's tasks are polled at `fastMs` again, ms. It may be a function of
+   * the agent URL, e.g. to return the retry horizon that the seller declares; undefined means the default. Default: 24
+   * h.
    */
   readonly silentMs?: number | ((agentUrl: string) => number | undefined) | undefined;
   /**
-   * The time limit of a question, ms, at most 300 000. If a process dies during a question, another one asks again
-   * after twice this time. Default: 20 000.
+   * The time limit of a request, ms, at most 300 000. If a process dies during a request, another one repeats it after
+   * twice this time. Default: 20 000.
    */
   readonly callMs?: number | undefined;
-  /** The largest number of concurrent questions to one seller, of all processes together. Default: 4. */
+  /** The most concurrent requests to one seller, of all processes together. Default: 4. */
   readonly perSeller?: number | undefined;
-  /** The largest number of concurrent questions of this process. Default: 64. */
+  /** The most concurrent requests of this process. Default: 64. */
   readonly concurrency?: number | undefined;
   /**
-   * Returns the operation and arguments for a seller whose query differs from the standard; undefined for the
-   * default query.
+   * Returns operation and arguments for a seller that must be asked differently from the standard; undefined for the
+   * standard request.
    */
   readonly query?: ((task: PolledTask) => TaskQuery | undefined) | undefined;
-  /** Called after each poll. An error of it changes no poll, and is logged at most once a minute. */
+  /** Called after each poll. If it throws, the poll is not affected, and the error is logged at most once a minute. */
   readonly onPoll?: ((poll: Poll) => void) | undefined;
 }
 
 /** Asks sellers for the status of your tasks, in case their webhooks are late or lost. `createPoller` makes it. */
 export interface Poller {
-  /** Checks the receiver's store, settings and keys, as the receiver's `ready`. */
+  /** Checks the receiver's store, settings and keys, like the receiver's `ready`. */
   readonly ready: Receiver['ready'];
   /**
-   * Starts polling in this process; several processes may poll. It resolves when it has begun. A further call has
-   * no effect; it may follow `stop`.
+   * Starts polling in this process; several processes may poll. It resolves when it has begun. If it already runs, a
+   * further call has no effect. You may call it again after `stop`.
    */
   readonly start: () => Promise<void>;
   /**
-   * Stops polling: begins no more questions, aborts the running ones, and resolves when they have ended. A further
-   * call has no effect.
+   * Stops polling: begins no more requests, aborts the running ones, and resolves when they have ended. A further call
+   * has no effect.
    */
   readonly stop: () => Promise<void>;
   /** `stop`, for `await using`. */
   readonly [Symbol.asyncDispose]: () => Promise<void>;
-  /** Returns the counts of this process. */
+  /** Returns the numbers of polls of this process. */
   readonly stats: () => PollerStats;
 }
 
@@ -160,8 +163,8 @@ export function pollerOf(options: PollerOptions, { clock, sleep: wait, random }:
 }
 
 /**
- * Asks a seller for its capabilities after a poll. The lease of a poll is twice `callMs`, its question may have taken
- * half of that, and this may take a quarter.
+ * Asks a seller for its capabilities after a poll. The lease of a poll is twice `callMs`. The poll's request may have
+ * taken half of that; this may take a quarter.
  */
 function learnerOf(
   { registrations }: PollerOptions,
@@ -181,7 +184,7 @@ function requireFunction(name: string, value: unknown, example: string): void {
   throw new ConfigError(`createPoller: ${name} is not a function. Give ${example}.`);
 }
 
-/** The owner's `onPoll`. Polls go on whatever it does; its errors are logged. */
+/** Wraps the owner's `onPoll`. Its errors are logged and do not affect polls. */
 function hookOf(onPoll: PollerOptions['onPoll'], { logger, now }: ReceiverContext): (poll: Poll) => void {
   const thinning = createThinning();
   const warn = (error: unknown): void => {

@@ -1,4 +1,4 @@
-// Polls the tasks that are due in this process: asks, observes what is new, and stores the result (calls.md §3).
+// Polls the tasks that are due in this process: asks sellers, observes news, and stores results (calls.md §3).
 // `poller.start` runs its loop.
 import { refusedBy } from '../calls/refused-answer.ts';
 import { notANumber } from '../config/validate.ts';
@@ -30,21 +30,21 @@ import {
 } from './schedule.ts';
 
 /**
- * The result of one question to a seller about a task, as `onPoll` receives it.
+ * The result of one request to a seller about a task, as `onPoll` receives it.
  *
  * - `changed`: the seller reported something new, and it was passed to `receiver.observe`.
- * - `ended`: the same, and it was the end of the task.
+ * - `ended`: the same, and the task has ended.
  * - `unchanged`: nothing is new.
  * - `busy`: the seller asks for a pause.
  * - `unknown`: the seller does not know the task.
- * - `refused`: the seller considers the question wrong.
+ * - `refused`: the seller rejected the request as wrong.
  * - `failed`: there was no answer.
  * - `unresolved`: the task has not ended and is no longer polled.
  */
 export type PollResult =
   'changed' | 'ended' | 'unchanged' | 'busy' | 'unknown' | 'refused' | 'failed' | 'unresolved';
 
-/** One question to a seller about a task, passed to `onPoll` with its result when it has ended. */
+/** One request to a seller about a task. It is passed to `onPoll` with its result when it has ended. */
 export interface Poll {
   /** The agent URL of the seller. */
   readonly sender: string;
@@ -54,7 +54,7 @@ export interface Poll {
   readonly result: PollResult;
   /** The task status that the seller answered. */
   readonly status?: TaskStatus;
-  /** The time from the question until the answer was stored, ms. */
+  /** The time from the request until its result was stored, ms. */
   readonly durationMs: number;
   /** The reason why there is no answer. */
   readonly error?: string;
@@ -75,34 +75,34 @@ export interface PollerContext extends QuestionContext {
   readonly observe: Receiver['observe'];
   readonly tasks: WatchedTasks;
   readonly pace: Omit<Pace, 'silentMs'>;
-  /** The owner's `Pace.silentMs` by agent URL. The function may fail. */
+  /** Returns the owner's `Pace.silentMs` for an agent URL. The owner's function may throw. */
   readonly silentMs: (agentUrl: string) => number;
-  /** The largest number of polls of this process, those that wait for their seller included. */
+  /** The most polls of this process, including those that wait for their seller. */
   readonly concurrency: number;
-  /** The time after which a poll is told to stop, before another process makes it. Ms. */
+  /** The time after which a poll is aborted, before another process repeats it. Ms. */
   readonly callMs: number;
   readonly onPoll: (poll: Poll) => void;
   readonly hashes: Hashes;
-  /** Ms, of a clock that is never set. */
+  /** Milliseconds of a monotonic clock. */
   readonly clock: () => number;
   /** Resolves early if the signal aborts. */
   readonly sleep: (ms: number, signal: AbortSignal) => Promise<void>;
 }
 
-/** The loop of this process over tasks that are due. */
+/** The loop that polls due tasks in this process. */
 export interface PollerLoop {
   /** Runs until the signal aborts. Then it begins no more polls, and resolves when the running ones have ended. */
   readonly run: (stopping: AbortSignal) => Promise<void>;
   readonly stats: () => PollerStats;
 }
 
-/** The longest and the shortest wait between two looks; also never longer than `fastMs` and `slowMs`. Ms. */
+/** The longest and the shortest wait between two searches for due tasks, but at most `fastMs` and `slowMs`. Ms. */
 const LOOK_MS = 10_000;
 const LEAST_MS = 100;
 
 type BegunPoll = Extract<Begun, { readonly kind: 'poll' }>;
 
-/** The number of failed polls in a row that raises an alarm: at the default interval a quarter of an hour. */
+/** The number of failed polls in a row that raises an alarm: a quarter of an hour at the default interval. */
 const FAILING = 5;
 
 export function pollerLoop(context: PollerContext): PollerLoop {
@@ -127,7 +127,7 @@ export function pollerLoop(context: PollerContext): PollerLoop {
   const thinning = createThinning();
   const paceOf = pacing(context);
 
-  /** Makes one poll. @returns the poll that has begun in its place. */
+  /** Makes one poll. @returns the next task's poll, which has begun in the same call slot. */
   const made = async (
     { watch, held }: BegunPoll,
     pace: Pace,
@@ -136,7 +136,7 @@ export function pollerLoop(context: PollerContext): PollerLoop {
     const since = clock();
     const asked = await ask(watch, held, stopping);
     if (asked.end.kind === 'answered') await context.learn?.(held.sender, watch.ref, stopping);
-    // If this process is full, other sellers get their turn.
+    // If this process has as many polls as it may, other sellers get their turn.
     const goesOn = !stopping.aborted && running.size < concurrency;
     const { kept, next } = await endPoll(tasks, held, asked.end, { ...pace, goesOn });
     const told = resultOf(asked, kept);
@@ -194,7 +194,7 @@ export function pollerLoop(context: PollerContext): PollerLoop {
   };
 }
 
-/** The pace for a seller. If the owner's function fails, webhooks are not relied on. */
+/** Returns the pace for a seller. If the owner's function fails, the seller is polled fast. */
 function pacing({ pace, silentMs, parts }: PollerContext): (sender: string) => Pace {
   const fail = (sender: string, reason: string): number => {
     const message = `silentMs: ${reason}. Return a number of ms; until then the seller is polled fast.`;
@@ -212,7 +212,7 @@ function pacing({ pace, silentMs, parts }: PollerContext): (sender: string) => P
   return (sender) => ({ ...pace, silentMs: safe(sender) });
 }
 
-/** The result of a poll, and the part that is stored. */
+/** The result of a poll, and the part of it that is stored. */
 interface Told {
   readonly result: PollResult | 'stopped';
   readonly end: PollEnd;
@@ -222,12 +222,12 @@ interface Told {
   readonly code?: string;
 }
 
-/** The stored result. A task is given up if its seller can say no more, or has not told its end for too long. */
+/** Returns the stored result. A task is given up if its seller can say no more, or reports no end for too long. */
 function resultOf(asked: Told, kept: PollKept): Told {
   if (kept === 'unresolved') {
     return { error: 'it was polled for giveUpMs, and has not ended', ...asked, result: 'unresolved' };
   }
-  // Another channel has told its end meanwhile.
+  // Another channel has reported the task's end meanwhile.
   return asked.result === 'unresolved' ? { ...asked, result: 'unchanged' } : asked;
 }
 
@@ -247,16 +247,16 @@ const factsOf = ({ result, status, error }: Told): Pick<Poll, 'result' | 'status
   ...(error !== undefined && { error }),
 });
 
-/** True if an answer differs from the last poll, or from what another channel has told since. */
+/** True if an answer differs from the last poll, or from what another channel has reported since. */
 function differs({ status, updatedAt }: TaskSeen, dataHash: string | undefined, watch: Polled): boolean {
   const { told, answeredAt = watch.since } = watch;
   if (status !== watch.status) return true;
   if (told !== undefined && told.at > answeredAt && told.status !== status) return true;
-  // The same status with other data is progress if the seller gives a time for it.
+  // If the seller gives a time, the same status with other data is progress.
   return updatedAt !== undefined && dataHash !== watch.dataHash;
 }
 
-/** Asks the seller, and observes what is new. @throws any fault of the store. */
+/** Returns a function that asks the seller and passes news to the receiver. @throws any fault of the store. */
 function asker(context: PollerContext): (watch: Polled, held: Held, stopping: AbortSignal) => Promise<Told> {
   const { parts, observe, tasks, hashes, callMs } = context;
   const question = questioner(context);
@@ -273,15 +273,15 @@ function asker(context: PollerContext): (watch: Polled, held: Held, stopping: Ab
       status,
       ...(data !== undefined && { data }),
       ...(context && { context }),
-      // An end is accepted whenever it comes; only other statuses are ordered by time.
+      // The end of a task is always accepted; other statuses are ordered by their time.
       ...(updatedAt !== undefined && !isTerminal(status) && { timestamp: updatedAt }),
       askedAt,
       source: 'poll',
-      // A poll that did not end may be repeated after other channels have told something newer.
+      // If a poll is interrupted, it may be repeated after other channels have reported something newer.
       observation: updatedAt ?? `change ${watch.changes + 1} after ${watch.told?.at}`,
     });
   };
-  /** Observes and polls another task from now on, because the call is over and that task has replaced this one. */
+  /** Passes the status to the receiver, and polls the task that has replaced this one, whose call is over. */
   const moved = async (
     watch: Polled,
     held: Held,
@@ -304,7 +304,7 @@ function asker(context: PollerContext): (watch: Polled, held: Held, stopping: Ab
     const outcome = isChange ? await observed(watch, held, seen, askedAt) : undefined;
     if (outcome?.kind === 'refused') return failed({ kind: 'failed', message: outcome.detail });
     const result = isEnd ? 'ended' : outcome?.kind === 'accepted' ? 'changed' : 'unchanged';
-    // A status that was applied meanwhile is newer: the next answer is compared anew.
+    // If a newer status was applied meanwhile, the next answer is compared with the former status again.
     const known = outcome?.kind === 'stale' ? watch.status : status;
     return { result, status, end: { kind: 'answered', isEnd, status: known, dataHash, isChange, hintMs } };
   };
@@ -371,7 +371,7 @@ function taskOf(watch: Watch, held: Held, edition: PolledTask['edition']): Polle
 
 const isFailure = (result: Told['result']): boolean => result === 'failed' || result === 'busy';
 
-/** Raises the alarms for a person to look at. */
+/** Raises the alarms that ask a person to act. */
 function alarmsOf({ parts: { raiseAlarm } }: PollerContext): (watch: Watch, held: Held, told: Told) => void {
   return (watch, held, { result, error = '', code = result }) => {
     const of = namesOf(watch, held);

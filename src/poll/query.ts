@@ -1,4 +1,4 @@
-// Asks a seller about a task, by the operation that the seller has (calls.md §3.1). The poller asks by it. It remembers
+// Asks a seller about a task, with an operation that the seller has (calls.md §3.1). The poller uses it. It remembers
 // which operation each seller answers.
 import { putBounded } from '../shared/bounded.ts';
 import { isJsonObject } from '../codec/members.ts';
@@ -23,15 +23,15 @@ export interface PolledTask {
   readonly ref?: string;
   /** The `account` of the call that began the task. */
   readonly account?: JsonObject;
-  /** The protocol edition of the seller, or else of the receiver. */
+  /** The protocol edition of the seller; if none is set, the receiver's. */
   readonly edition: EditionName;
   /** The last known status. */
   readonly status?: TaskStatus;
 }
 
 /**
- * The operation and arguments by which a seller is asked about a task, returned by the option `query` of
- * `createPoller`.
+ * The operation and arguments with which a seller is asked about a task. The option `query` of `createPoller` returns
+ * it.
  */
 export interface TaskQuery {
   /** The name of the operation that the seller is asked to run. */
@@ -42,7 +42,7 @@ export interface TaskQuery {
 
 type Query = (task: PolledTask) => TaskQuery;
 
-/** The question of the tool transport. It always asks for the result, so that an end comes with its data. */
+/** The request of the tool transport. It always asks for the result, so that the end of a task comes with its data. */
 const byTool =
   (operation: string): Query =>
   ({ taskId, account }) => ({
@@ -50,15 +50,15 @@ const byTool =
     arguments: { task_id: taskId, include_result: true, ...(account && { account }) },
   });
 
-/** The names of the question about a task. The protocol's own is the first (calls.md §3.1). */
+/** The names of the operation that asks about a task. The first one is the protocol's own (calls.md §3.1). */
 const NAMES = ['get_task_status', 'tasks/get', 'tasks_get', 'get_task'] as const;
 
-/** The agent transport's own question, which is the same in all versions. */
+/** The agent transport's own request, which is the same in all versions. */
 const BY_AGENT: Query = ({ taskId }) => ({ operation: 'tasks/get', arguments: { id: taskId } });
 
 /**
- * The questions that a seller may understand, in the order in which they are asked.
- * @param listed the names of its operations; undefined: unknown.
+ * Returns the requests that a seller may understand, in the order in which they are tried.
+ * @param listed the names of the seller's operations; undefined: unknown.
  */
 function queriesFor(
   transport: Transport,
@@ -74,25 +74,25 @@ function queriesFor(
   return (skills.length > 0 ? skills : NAMES.map(byTool)).map((query) => query(task));
 }
 
-/** The parts with which questions are asked. */
+/** The parts that requests about tasks need. */
 export interface QuestionContext {
   readonly call: CallSeller;
-  /** The sessions for all questions, one for each seller. */
+  /** The sessions for all requests, one for each seller. */
   readonly sessions: CallSessions;
-  /** The transport of a seller, by agent URL. */
+  /** Returns the transport of a seller, by agent URL. */
   readonly transport: (agentUrl: string) => Transport;
   readonly query: ((task: PolledTask) => TaskQuery | undefined) | undefined;
   /** Asks the seller for its capabilities if that is due. It never rejects. */
   readonly learn?: (agentUrl: string, ref: string | undefined, stopping: AbortSignal) => Promise<void>;
-  /** The lists of sellers' operations; absent: they are read here. */
+  /** The lists of sellers' operations; absent: a cache of its own is made. */
   readonly lists?: Lists;
 }
 
-/** The largest number of sellers whose lists are kept. */
+/** The most sellers whose lists are cached. */
 const MAX_LISTS = 10_000;
 
 /**
- * The lists of sellers' operations. Each is read once, and again after the seller says that it does not have an
+ * The lists of sellers' operations. Each list is read once. It is read again if the seller says that it lacks an
  * operation.
  */
 export interface Lists {
@@ -103,7 +103,7 @@ export interface Lists {
   readonly forget: (sender: string) => void;
 }
 
-/** The lists that this process holds. */
+/** Makes the cache of lists of this process. */
 export function listsOf({ call, sessions }: Pick<QuestionContext, 'call' | 'sessions'>): Lists {
   const kept = new Map<string, { readonly names: readonly string[] | undefined }>();
   return {
@@ -115,7 +115,8 @@ export function listsOf({ call, sessions }: Pick<QuestionContext, 'call' | 'sess
         putBounded(kept, sender, { names }, MAX_LISTS);
         return names;
       } catch (error) {
-        // A seller without a list is asked by the known names. One that cannot be reached is asked for its list again.
+        // A seller without a list is asked by the known names. If a seller cannot be reached, its list is requested
+        // again later.
         if (failureOf(error).kind === 'no-operation')
           putBounded(kept, sender, { names: undefined }, MAX_LISTS);
         return undefined;
@@ -125,13 +126,15 @@ export function listsOf({ call, sessions }: Pick<QuestionContext, 'call' | 'sess
   };
 }
 
-/** Asks by the first operation that the seller has. It asks once more if the answer is `completed` without a result. */
+/**
+ * Asks with the first operation that the seller has. If the answer is `completed` without a result, it asks once more.
+ */
 export function questioner(
   context: QuestionContext,
 ): (task: PolledTask, signal: AbortSignal) => Promise<TaskSeen> {
   const { call, sessions, transport, query } = context;
   const lists = context.lists ?? listsOf(context);
-  /** The number of the operation by which a seller is asked, if it does not have the first. */
+  /** For each seller, the index of the request that it answered, if that is not the first one. */
   const known = new Map<string, number>();
 
   const askBy = async (of: TaskQuery, task: PolledTask, signal: AbortSignal) => {
@@ -152,7 +155,7 @@ export function questioner(
       } catch (error) {
         const { kind } = failureOf(error);
         if (mayGoOn(kind, of) && at + 1 < queries.length) continue;
-        // The seller may have the first one by now.
+        // The seller may support the first request by now, so all are tried again.
         known.delete(sender);
         if (kind === 'no-operation') lists.forget(sender);
         throw error;
@@ -171,13 +174,16 @@ export function questioner(
   };
 }
 
-/** True if the next question may be answered: the transport's own does not know tasks that began inside a call. */
+/**
+ * True if the next form of request may be answered. The transport's own request does not know tasks that began inside a
+ * call.
+ */
 const mayGoOn = (kind: PollFailure['kind'], { arguments: { id } }: TaskQuery): boolean =>
   kind === 'no-operation' || (kind === 'unknown' && id !== undefined);
 
 /**
- * The owner's question.
- * @throws ConfigError for a value that is none: the client would fail with a less clear error.
+ * Checks the owner's request.
+ * @throws ConfigError for a wrong value: the client would fail with a less clear error.
  */
 function ownQuery(given: unknown): TaskQuery | undefined {
   if (given === undefined || given === null) return undefined;

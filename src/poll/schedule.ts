@@ -1,6 +1,6 @@
-// The steps of a poll over the rows of its seller, each atomic (calls.md §3.3). The poller calls them. A process that
-// polls holds a lease. Its row is due again when the lease ends. That time names the poll, so a poll whose lease has
-// ended changes nothing. The polls of all processes are counted in the seller's row.
+// The steps of a poll, each an atomic change of the seller's rows (calls.md §3.3). The poller calls them. A process
+// that polls a task has a lease, and the task's row is due again when the lease ends. That time identifies the poll, so
+// a poll whose lease has ended changes nothing. The seller's row counts the polls of all processes.
 import type { TaskStatus } from '../events/event.ts';
 import type { JsonObject } from '../registrations/answer-json.ts';
 import { seenOf, storedIn } from '../registrations/operation.ts';
@@ -28,31 +28,31 @@ export interface Pace {
   readonly fastMs: number;
   readonly slowMs: number;
   readonly giveUpMs: number;
-  /** The time since the last webhook within which a seller counts as sending them. */
+  /** The time after the last webhook for which a seller is taken to send webhooks. */
   readonly silentMs: number;
-  /** The lease of a poll: after it another process makes the poll. */
+  /** The lease of a poll. After it another process repeats the poll. */
   readonly leaseMs: number;
-  /** The largest number of polls of one seller, of all processes. */
+  /** The most concurrent polls of one seller, of all processes together. */
   readonly perSeller: number;
   /** A random number in [0, 1). */
   readonly random: () => number;
 }
 
-/** A row that this process may poll, as long as it is due at that time. */
+/** A row that this process may poll. The reservation is valid as long as the row's `dueAt` is unchanged. */
 export interface Held {
   readonly sender: string;
   readonly id: string;
   readonly dueAt: number | null;
 }
 
-/** A task that is asked about, and its latest applied status, from whichever channel. */
+/** A task that is polled, and the newest status that any channel has reported. */
 export interface Polled extends Watch {
   readonly told: { readonly status: string; readonly at: number } | undefined;
 }
 
 /**
- * The outcome of beginning a poll. `poll`: ask now. `ended`: the task has ended, and nobody asks any more. `later`: not
- * now. `lost`: another process has it.
+ * The result of beginning a poll. `poll`: the seller must be asked now. `ended`: the task has ended, and is no longer
+ * polled. `later`: the poll is postponed. `lost`: another process has the row.
  */
 export type Begun =
   | { readonly kind: 'poll'; readonly watch: Polled; readonly held: Held }
@@ -60,7 +60,7 @@ export type Begun =
 
 /** The outcome of a poll. */
 export type PollEnd =
-  /** The seller has answered. `isEnd`: the task is over, and no channel has to tell it again. */
+  /** The seller has answered. `isEnd`: the task is over, and no other channel needs to report that. */
   | {
       readonly kind: 'answered';
       readonly isEnd: boolean;
@@ -70,8 +70,8 @@ export type PollEnd =
       readonly hintMs: number | undefined;
     }
   /**
-   * The poll failed. `isBusy`: the seller asks for a pause, in which none of its tasks is polled. Without `pauseMs` it
-   * lasts `fastMs`.
+   * The poll failed. `isBusy`: the seller asks for a pause, during which none of its tasks is polled. Without `pauseMs`
+   * the pause lasts `fastMs`.
    */
   | {
       readonly kind: 'failed';
@@ -79,22 +79,22 @@ export type PollEnd =
       readonly pauseMs?: number | undefined;
       readonly isUnknown?: boolean;
     }
-  /** The seller can say no more: the task is unresolved, unless another channel has told its end. */
+  /** The seller can say no more about the task. It becomes unresolved, unless another channel has reported its end. */
   | { readonly kind: 'unresolved' }
-  /** The question did not end: another process may ask at once. */
+  /** The request was interrupted, so another process may repeat it at once. */
   | { readonly kind: 'stopped' };
 
-/** The share of the latest poll in `SellerRow.tookMs`. */
+/** The weight of the latest poll in the average `SellerRow.tookMs`. */
 const NEWEST_SHARE = 0.3;
-/** The longest time between two polls of a task that fails. Ms. */
+/** The longest time between two polls of a task if its polls fail. Ms. */
 const LONGEST_BACKOFF_MS = 1_800_000;
-/** The share by which a time between two polls is lengthened or shortened at random. */
+/** The share by which the time between two polls is randomly lengthened or shortened. */
 const JITTER = 0.1;
 
 const spread = (ms: number, { random }: Pace): number =>
   Math.max(1, Math.round(ms * (1 - JITTER + 2 * JITTER * random())));
 
-/** The interval of a task: slow if webhooks were registered and the seller sends them. */
+/** Returns the interval of a task: the slow one if webhooks were registered and the seller sends them. */
 function intervalMs({ hasWebhooks }: Watch, { heardAt }: SellerRow, now: number, pace: Pace): number {
   const isHeard = heardAt !== undefined && now - heardAt < pace.silentMs;
   return hasWebhooks && isHeard ? pace.slowMs : pace.fastMs;
@@ -132,7 +132,7 @@ const later = ({ rows }: SellerStep, of: Held, watch: Watch, at: number): Begun 
   return { kind: 'later' };
 };
 
-/** The outcome for a task that is not to be asked about now; undefined if it is. */
+/** Returns the result for a task that must not be polled now; undefined if it must. */
 function unlessLater(
   step: SellerStep,
   row: RegistrationRow,
@@ -147,13 +147,13 @@ function unlessLater(
   }
   const watch = outOfLine(watchIn(row));
   const everyMs = spread(intervalMs(watch, seller, now, pace), pace);
-  // Nobody has to tell its end again, unless something newer is applied before it.
+  // No channel needs to report the end again, unless something newer is applied before it.
   if (end === 'safe') return later(step, row, watch, now + everyMs);
   if (watch.isScheduled || watch.since + everyMs <= now) return undefined;
   return later(step, row, { ...watch, isScheduled: true }, watch.since + everyMs);
 }
 
-/** Begins the poll, which has a place of its seller. */
+/** Begins the poll, which occupies a call slot of the seller. */
 function started({ rows, now }: SellerStep, { sender, id }: Held, watch: Watch, pace: Pace): Begun {
   const held = { sender, id, dueAt: Math.ceil(now + pace.leaseMs) };
   const is = outOfLine(watch);
@@ -163,10 +163,10 @@ function started({ rows, now }: SellerStep, { sender, id }: Held, watch: Watch, 
   return { kind: 'poll', watch: { ...is, told: rows.lastTold(id) }, held };
 }
 
-/** The largest number of tasks that one step takes out of a line: each is read by itself. */
+/** The most tasks that one step takes out of a queue, because each row is read separately. */
 const MOST_PASSED = 32;
 
-/** Takes tasks out of the line of a seller that has free places, until one is to be polled. @returns its poll. */
+/** If a seller has a free call slot, takes tasks out of its queue until one has to be polled. @returns that poll. */
 function firstInLine(step: SellerStep, sender: string, pace: Pace): Begun | undefined {
   const { rows, now } = step;
   for (let left = MOST_PASSED; left > 0; left -= 1) {
@@ -176,24 +176,24 @@ function firstInLine(step: SellerStep, sender: string, pace: Pace): Begun | unde
     const row = rows.get('watch', line.first);
     const watch = row && watchIn(row);
     saveSellerRow(rows, sender, { ...seller, line: withoutFirst(line, watch) });
-    // It has ended, or now waits for something else.
+    // The task has ended, or is waiting for something else now.
     if (!watch || row.dueAt === null || !isInLine(seller, watch)) continue;
     if (rows.taskEnd(row.id) === undefined) return started(step, row, watch, pace);
-    // Its end has been told, so it is looked at by itself.
+    // Its end has been reported, so it becomes due and is checked separately.
     later(step, row, outOfLine(watch), now);
   }
   return undefined;
 }
 
 /**
- * The standing of a task after a poll. `unresolved`: it has not ended and is no longer polled. `lost`: the poll was no
- * longer this process's.
+ * The state of a task after a poll. `unresolved`: it has not ended and is no longer polled. `lost`: this process no
+ * longer had the row.
  */
 export type PollKept = 'kept' | 'unresolved' | 'lost';
 
 /**
- * Ends the poll of a task whose call is over, and gives its operation to the task that has replaced it.
- * @returns false if the operation has another task by now, the poll is another process's, or `giveUpMs` is over.
+ * Ends the polling of a task whose call is over, and assigns its operation to the task that has replaced it.
+ * @returns false if the operation has another task by now, another process has the row, or `giveUpMs` is over.
  */
 export function moveTask(
   { rows: store, hashes, retentionMs }: WatchedTasks,
@@ -208,15 +208,15 @@ export function moveTask(
   });
 }
 
-/** The outcome of the end of a poll, and the poll that has begun in its place. */
+/** The result of ending a poll, and the next poll, which has begun in the same call slot. */
 export interface PlaceFreed {
   readonly kept: PollKept;
   readonly next: Begun | undefined;
 }
 
 /**
- * Ends a poll, and gives up a task that has not ended for `giveUpMs`. `goesOn`: true if this process polls the task
- * that waits for the place; else any process may.
+ * Ends a poll. It gives up a task that has not ended within `giveUpMs`. `goesOn`: true if this process polls the next
+ * task in the queue; otherwise any process may.
  */
 export function endPoll(
   { rows: store, hashes, retentionMs }: WatchedTasks,
@@ -235,7 +235,7 @@ export function endPoll(
   });
 }
 
-/** Gives the place to the first in line. */
+/** Gives the call slot to the first task in the queue. */
 function nextPoll(step: SellerStep, { sender }: Held, pace: Pace, goesOn: boolean): Begun | undefined {
   const { rows, now } = step;
   const seller = sellerRowIn(rows);
@@ -277,7 +277,7 @@ function isGivenUp(
   return kind === 'unresolved' || (kind !== 'stopped' && now - begunAt >= giveUpMs);
 }
 
-/** The `context` of the call. A webhook repeats it, but the answer to a question need not. */
+/** Returns the `context` of the call. A webhook repeats it, but the answer to a poll need not. */
 export function contextOf(
   { rows: store, hashes }: WatchedTasks,
   { operationId }: Watch,
@@ -289,7 +289,7 @@ export function contextOf(
   });
 }
 
-/** The state of a seller after a poll. */
+/** Returns the row of a seller after a poll. */
 function afterPoll(
   seller: SellerRow,
   held: Held,
@@ -300,7 +300,7 @@ function afterPoll(
   const tookMs = tookBy(seller, now - ((held.dueAt ?? now) - pace.leaseMs));
   const pausedUntil =
     end.kind === 'failed' && end.isBusy
-      ? // The longer pause counts: the one it asks for now, or the one before.
+      ? // The later end applies: that of the pause it asks for now, or that of an earlier pause.
         Math.max(seller.pausedUntil ?? 0, Math.ceil(now + (end.pauseMs ?? pace.fastMs)))
       : undefined;
   return { ...seller, polls, tookMs, ...(pausedUntil !== undefined && { pausedUntil }) };
@@ -310,8 +310,8 @@ const tookBy = ({ tookMs }: SellerRow, lastMs: number): number =>
   Math.max(1, Math.round(tookMs === undefined ? lastMs : tookMs + NEWEST_SHARE * (lastMs - tookMs)));
 
 /**
- * The wait after failures, doubled with each. It is longer than after an answer without news, which is asked again
- * after the interval itself.
+ * Returns the wait after failures, which doubles with each. It is never shorter than the interval, after which a poll
+ * without news is repeated.
  */
 const backoffMs = (everyMs: number, failures: number): number =>
   Math.max(everyMs, Math.min(everyMs * 2 ** Math.min(failures, 20), LONGEST_BACKOFF_MS));
@@ -323,14 +323,14 @@ interface Timing {
   readonly everyMs: number;
 }
 
-/** The row of a task that has not ended. */
+/** Returns the row of a task that has not ended. */
 function next(
   row: RegistrationRow,
   watch: Watch,
   end: PollEnd,
   { now, pace, everyMs }: Timing,
 ): RegistrationRow {
-  // Jitter never makes a wait shorter than the seller asks for.
+  // The random part never makes a wait shorter than the seller asks for.
   const dueIn = (ms: number, atLeastMs = 0): { readonly dueAt: number } => ({
     dueAt: Math.ceil(now + Math.max(spread(ms, pace), atLeastMs)),
   });

@@ -1,5 +1,5 @@
-// Asks a seller about a media buy or for its missing windows, and writes the answer into the stream (owed.md §1.2, §4).
-// The loop of streams calls it; the comparison of totals takes `after` from it.
+// Asks a seller about a media buy, or for the reports of its missing windows (owed.md §1.2, §4). It writes the answer
+// into the buy's stream. The loop of streams calls it; the comparison of totals uses `after`.
 import { MAX_TEXT, printableText } from '../codec/printable.ts';
 import type { PollFailure } from '../poll/failure.ts';
 import type { JsonObject } from '../registrations/answer-json.ts';
@@ -19,25 +19,25 @@ import { type Answered, askSeller, pauseOf } from './question.ts';
 import { withSchedule } from './schedule-option.ts';
 import { NO_NEWS, snappedBuy, tellImpairments } from './tell-states.ts';
 
-/** The number of failed questions about a buy after which the known facts have to do. */
+/** After this many failed requests about a buy, the reconciler works with the facts that it knows. */
 export const MOST_ASKS = 3;
-/** Half of the wait after the first failed question. Each further failure doubles the wait, up to a day. Ms. */
+/** Half of the wait after the first failed request. Each further failure doubles the wait, up to a day. Ms. */
 const ASK_AGAIN_MS = 60_000;
 
 /**
- * The number of failed questions after which an answer is believed although it is older than the last one: some eight
- * hours.
+ * After this many failed requests (some eight hours), an answer is accepted even if it is older than the last accepted
+ * one.
  */
 const MOST_OLDER = 8;
 
-/** The next step for a stream: one call at most. */
+/** The next action for a stream: at most one call. */
 export type Todo =
   | { readonly kind: 'nothing' }
   | { readonly kind: 'ask'; readonly stream: BuyStream; readonly place: Place; readonly askedAt: number }
   | { readonly kind: 'pull'; readonly stream: BuyStream; readonly place: Place; readonly call: PullCall }
   | { readonly kind: 'totals'; readonly stream: BuyStream; readonly place: Place; readonly now: number };
 
-/** Writes the outcome of a call, if the stream is still this process's, and frees its place. */
+/** Writes the outcome of a call if this process still owns the row, and frees the seller's call slot. */
 export function after(
   { rows: store }: ReconcilerContext,
   held: Held,
@@ -50,13 +50,13 @@ export function after(
     const row = heldRow(rows, 'stream', held);
     if (!row) return;
     const known = buyStreamIn(row);
-    // The stream is due again at once, because its next need may be another one by now.
+    // The stream is due again at once, because it may need another call now.
     if (!isRegistered(known)) return;
     rows.save(streamRow(row, change(known, now, rows), 'open', { dueAt: Math.ceil(now) }));
   });
 }
 
-/** Asks about the state of a buy and its impairments. */
+/** Asks about the state of a media buy and its impairments. */
 export async function ask(
   context: ReconcilerContext,
   held: Held,
@@ -106,7 +106,7 @@ const reasonOf = (answered: Answered, isThere: boolean): string => {
   return isThere ? 'the answer is older than the last one' : 'the answer does not have the media buy';
 };
 
-/** The stream after a question that told nothing. */
+/** Returns the stream after a request about the buy that failed or told nothing. */
 function askedInVain({ unverifiable: _before, ...is }: BuyStream, error: string, now: number): BuyStream {
   const asks = (is.asks ?? 0) + 1;
   const isUnknown = asks >= MOST_ASKS && is.terms.length === 0 && hasReports(is);
@@ -118,7 +118,7 @@ function askedInVain({ unverifiable: _before, ...is }: BuyStream, error: string,
   };
 }
 
-/** The facts that the owner's function returns. If it fails, the known ones stay. */
+/** Returns the facts from the owner's function `schedule`. If the function fails, the known facts stay. */
 async function scheduleOf(context: ReconcilerContext, { sender }: Held, stream: BuyStream): Promise<unknown> {
   const { mediaBuyId, products, ref } = stream;
   try {
@@ -148,7 +148,7 @@ function scheduled(
 export const misconfigured = ({ parts }: ReconcilerContext, sender: string, message: string): void =>
   parts.raiseAlarm({ code: 'misconfigured', sender, message });
 
-/** Asks for missing windows, and hands those that come to the handlers. */
+/** Requests the reports of missing windows, and passes those that come to the handlers. */
 export async function pull(
   context: ReconcilerContext,
   held: Held,
@@ -169,7 +169,7 @@ export async function pull(
   await after(context, held, place, answered as { failure?: PollFailure }, (known, now) => {
     news = undefined;
     const runs = without([run], got);
-    // A window that is still missing although it came is not asked for again at once: that would never end.
+    // A window that is still missing although its report came is not requested again at once, which would never end.
     const once = missedAgain(
       known,
       { frequency, runs: got, error: 'it was pulled before', isForGood: false },
@@ -187,16 +187,16 @@ export async function pull(
   tell(context, held, stream, { ...of, code: 'report_unrecoverable', runs: news?.lost ?? [] });
 }
 
-/** The windows of an answer that became events, now or earlier. */
+/** The windows of an answer whose reports became events, now or earlier. */
 interface HandedOn {
   readonly got: Runs;
-  /** The reason for which one was refused. */
+  /** The reason why one of the reports was refused. */
   readonly refused?: string;
 }
 
 const NOTHING_GOT: HandedOn = { got: [] };
 
-/** Hands the windows of an answer to the handlers. */
+/** Passes the reports in an answer to the handlers. */
 async function handedOn(
   { observe }: ReconcilerContext,
   { sender }: Held,
@@ -213,11 +213,11 @@ async function handedOn(
   return is;
 }
 
-/** Codes of sellers that cannot answer such a question. */
+/** Codes of sellers that do not support such a request. */
 const NO_GRANULARITY = 'UNSUPPORTED_GRANULARITY';
 export const NO_RANGES: ReadonlySet<string> = new Set(['DATE_RANGE_NOT_SUPPORTED', 'UNSUPPORTED_FEATURE']);
 
-/** The stream without the form of question that its seller cannot answer; undefined for any other failure. */
+/** Notes in the stream the form of request that its seller does not support; undefined for any other failure. */
 function unsupported(
   stream: BuyStream,
   { frequency, isWindowed }: PullCall,
@@ -265,7 +265,7 @@ function tell(
   });
 }
 
-/** The period of windows as text. */
+/** Returns the period of a run of windows as text. */
 function periodOf(
   stream: BuyStream,
   frequency: Frequency,

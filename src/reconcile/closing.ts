@@ -1,32 +1,32 @@
-// Decides if a stream is closed, and the part of it that is kept (owed.md §7). Pure. The loop of streams calls it at
-// each look.
+// Decides if a stream can be closed, and which part of it is kept then (owed.md §7). It is pure. The loop of streams
+// calls it at each check.
 import type { BuyStream } from '../registrations/streams.ts';
 import { isTerminalBuy } from '../windows/ends.ts';
 import { finalDueAt, hasEnded, isReporting, type Owing, type Tolerance } from './evaluate.ts';
 
 /**
- * The reason for which a stream is open (owed.md §7.2).
+ * The reason why a stream stays open (owed.md §7.2).
  *
- * - `media-buy`: it runs, or its seller is asked about its state.
+ * - `media-buy`: the media buy is running, or its seller must be asked about its state.
  * - `window`: a report is missing, or will be due.
- * - `event`: a report is about to be handled, or DEAD.
- * - `state`: handlers were not told the end of an impairment.
+ * - `event`: an event with a report is about to be handled, or is DEAD.
+ * - `state`: handlers were not yet informed of the end of an impairment.
  * - `final`: the `final` report may still come.
- * - `totals`: they are not compared yet.
+ * - `totals`: the totals are not compared yet.
  */
 export type OpenFor = 'media-buy' | 'window' | 'event' | 'state' | 'final' | 'totals';
 
-/** The time of a look, and the facts about the reconciler. */
+/** The time of a check, and facts about the reconciler. */
 export interface Look {
-  /** On the store's clock, Unix ms. */
+  /** The current time on the store's clock, Unix ms. */
   readonly now: number;
   /** True if the owner has a function for the totals. */
   readonly hasOurs: boolean;
-  /** True if the seller is to be asked about the media buy. */
+  /** True if the seller must be asked about the media buy now. */
   readonly isAsked: boolean;
 }
 
-/** The reason for which a stream is open. @returns undefined for a stream that can be closed. */
+/** Returns the reason why a stream stays open. @returns undefined for a stream that can be closed. */
 export function openFor(stream: BuyStream, owed: Owing, look: Look): OpenFor | undefined {
   if (look.isAsked || !hasEnded(stream, look.now)) return 'media-buy';
   if (owed.isMoreDue || owed.windows.some(({ missing }) => missing.length > 0)) return 'window';
@@ -38,16 +38,16 @@ export function openFor(stream: BuyStream, owed: Owing, look: Look): OpenFor | u
 
 const isWaiting = ({ isPending, claimedUntil }: Owing): boolean => isPending || claimedUntil < Infinity;
 
-/** True if the totals are compared, or given up. */
+/** True if the totals were compared, or the comparison was given up. */
 const isCompared = ({ totals }: BuyStream): boolean => totals !== undefined && totals.nextAt === undefined;
 
-/** True if the end of an impairment is still to be told: nothing impairs a terminal media buy. */
+/** True if handlers must still be informed of the end of an impairment: a terminal media buy has none. */
 const isImpaired = ({ status, states = [] }: BuyStream): boolean =>
   isTerminalBuy(status) && states.some((one) => !one.isEnded);
 
 /**
- * The stream at a look. If it goes on after it was closed, its end and totals are forgotten. A `final` report that has
- * not come in time is absent (owed.md §7.3).
+ * Returns the stream at a check. If its media buy goes on after the stream was closed, the end and the totals are
+ * removed. If the `final` report did not come in time, it is marked as absent (owed.md §7.3).
  */
 export function withEnd(
   stream: BuyStream,
@@ -62,8 +62,8 @@ export function withEnd(
 }
 
 /**
- * The part of a stream that is kept when it is closed: no list that grows. `closedAt` stays the time of its first
- * closing.
+ * Returns the part of a stream that is kept when it is closed, without lists that could grow. `closedAt` stays the time
+ * of the first closing.
  */
 export function closed(stream: BuyStream, now: number): BuyStream & { readonly closedAt: number } {
   const { later: _later, late: _late, states: _states, closedAt = now, ...kept } = stream;

@@ -28,21 +28,21 @@ export class CompareError extends PrintableError {
   readonly code = 'compare_failed';
 }
 
-/** The totals of both sides, or the reason why one is unknown. */
+/** The totals of both sides, or the reason why one side's are unknown. */
 interface Asked {
   readonly ours?: BuyTotals | undefined;
-  /** Also undefined if nothing is booked, because then the seller was not asked. */
+  /** The seller's totals. Also undefined if the owner has booked nothing, because the seller is not asked then. */
   readonly theirs?: BuyTotals | undefined;
   readonly error?: string;
   readonly cause?: unknown;
   readonly failure?: PollFailure;
-  /** True if the seller can only be asked without dates. */
+  /** True if the seller can only answer for the whole lifetime, without dates. */
   readonly hasNoRanges?: true;
 }
 
 /**
- * The owner's totals. The function has half of a question's time: with the question itself that is less than the lease
- * of a stream.
+ * Gets the owner's totals. The function may take half of a request's time limit: together with the request this is less
+ * than the lease of a stream.
  */
 async function askOwner(
   context: ReconcilerContext,
@@ -101,7 +101,7 @@ export async function compareAtEnd(
   stopping: AbortSignal,
 ): Promise<void> {
   const own = await askOwner(context, held.sender, stream, stopping);
-  // If nothing is booked, nothing is compared.
+  // If the owner has booked nothing, there is nothing to compare.
   const asked = own.ours
     ? { ...own, ...(await askForTotals(context, held.sender, stream, now, stopping)) }
     : own;
@@ -141,7 +141,7 @@ const textOf = ({ impressions, spend, currency }: BuyTotals): string =>
     ...(spend === undefined ? [] : [`${[spend, currency].flatMap((one) => one ?? []).join(' ')} spent`]),
   ].join(' and ');
 
-/** The media buy that is compared. Passed to `reconciler.compare`. */
+/** Selects the media buy whose totals `reconciler.compare` compares. */
 export interface CompareQuery {
   /** The agent URL of the seller. */
   readonly agentUrl: string;
@@ -150,7 +150,7 @@ export interface CompareQuery {
 
 /**
  * Compares the totals of a media buy now.
- * @throws CompareError if it is unknown, or its seller or its owner has no totals for it.
+ * @throws CompareError if the media buy is unknown, or if the seller or the owner has no totals for it.
  */
 export async function compareNow(
   context: ReconcilerContext,
@@ -172,7 +172,7 @@ export async function compareNow(
     const is = asked.error === undefined ? compared(context, asked, at) : undefined;
     const row = rows.get('stream', id);
     const known = row && buyStreamIn(row);
-    // A stream that is still open is compared once more when it closes.
+    // The result is stored only if the stream is closed. An open stream is compared again when it closes.
     if (is && row && known?.closedAt !== undefined)
       rows.save({ ...row, value: streamText({ ...known, totals: { compared: is } } as BuyStream) });
     return is;
@@ -185,7 +185,7 @@ export async function compareNow(
   return result;
 }
 
-/** Waits for a place of the seller, at most for as long as a question may take. */
+/** Waits for a free call slot of the seller, at most for the time that a request may take. */
 async function placed(
   context: ReconcilerContext,
   { sender, id }: Pick<Held, 'sender' | 'id'>,

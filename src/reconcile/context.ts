@@ -1,4 +1,4 @@
-// Defines the parts that a reconciler works with, and a row that this process holds.
+// Defines the parts that a reconciler works with, and a row that is reserved for this process.
 import type { CallSessions } from '../calls/sessions.ts';
 import type { ReceiverContext } from '../receiver/context.ts';
 import type { ObserveReport } from '../receiver/observe-report.ts';
@@ -20,7 +20,7 @@ export interface ReconcilerContext {
   readonly call: CallSeller;
   readonly sessions: CallSessions;
   readonly schedule: (buy: ScheduledBuy) => unknown;
-  /** Absent: the owner gave no function `ours`, so no totals are compared. */
+  /** The owner's function for totals. Absent: the option `ours` was not given, so no totals are compared. */
   readonly totals?: {
     readonly ours: (buy: BookedBuy) => unknown;
     readonly tolerance: TotalsMargins;
@@ -29,23 +29,25 @@ export interface ReconcilerContext {
   readonly keepMs: number;
   readonly tolerance: Tolerance;
   readonly callMs: number;
-  /** The time between two snapshots of a media buy. Ms. */
+  /** The time between two requests for the impairments of a media buy. Ms. */
   readonly snapshotMs: number;
-  /** The time for which a stream is held while it is looked at: longer than a call takes. Ms. */
+  /** The time for which a stream is reserved while it is checked: longer than a call takes. Ms. */
   readonly leaseMs: number;
   readonly perSeller: number;
-  /** The largest number of streams that this process looks at at once. */
+  /** The most streams that this process checks concurrently. */
   readonly concurrency: number;
-  /** The longest wait between two looks, because another process may have made a stream meanwhile. Ms. */
+  /**
+   * The longest wait between two searches for due rows, because another process may have made a stream meanwhile. Ms.
+   */
   readonly lookMs: number;
   /** Resolves early if the signal aborts. */
   readonly sleep: (ms: number, signal: AbortSignal) => Promise<void>;
 }
 
-/** A row that was taken: it belongs to this process until `dueAt`. */
+/** A row that is reserved for this process until `dueAt`. */
 export type Held = Pick<RegistrationRow, 'sender' | 'id' | 'dueAt'>;
 
-/** The row that was taken; undefined if it is another process's by now, or gone. */
+/** Returns the reserved row; undefined if another process has taken it since, or it was deleted. */
 export function heldRow(
   rows: RegistrationRows,
   kind: RegistrationRow['kind'],

@@ -1,4 +1,4 @@
-// Asks a seller for running media buys and tasks that are unknown here (owed.md §10). It adopts nothing.
+// Asks a seller for running media buys and tasks that the store does not know (owed.md §10). It adopts nothing.
 // `reconciler.discover` loads it when it is first called.
 import { onlyKnown } from '../config/validate.ts';
 import type { Hashes } from '../crypto/engine.ts';
@@ -51,15 +51,17 @@ const QUERY: Readonly<Record<keyof DiscoverQuery, true>> = {
   signal: true,
 };
 
-/** The statuses of media buys that are not terminal, and of tasks that have not ended. */
+/** The statuses of media buys that are not terminal, and those of tasks that have not ended. */
 const BUYS = ['pending_creatives', 'pending_start', 'active', 'paused'];
 const TASKS = ['submitted', 'working', 'input-required'];
-/** The number of deliveries of a media buy that are asked for: the newest few show where it sends. */
+/**
+ * The number of deliveries that are requested for each media buy: the newest few show to which URL the seller sends.
+ */
 const ACTIVITY = 10;
-/** The names of the operation that lists tasks. The protocol's own is the first. */
+/** The names of the operation that lists tasks. The first one is the protocol's own. */
 const TASK_LISTS = ['list_tasks', 'tasks/list', 'tasks_list'] as const;
 
-/** The facts for the questions of one call. */
+/** The facts that all requests of one call need. */
 interface Asking {
   readonly sender: string;
   readonly ref: string | undefined;
@@ -70,7 +72,7 @@ interface Asking {
 
 /**
  * Reads the lists of a seller.
- * @throws RegistrationError (rejects) for a query that cannot be answered; the seller's error if nothing came at all.
+ * @throws RegistrationError (rejects) for a query that cannot be answered; the seller's error if nothing could be read.
  */
 export async function discovered(context: DiscoverContext, query: DiscoverQuery): Promise<Discovery> {
   const asking = requireDiscover(query);
@@ -88,10 +90,10 @@ export async function discovered(context: DiscoverContext, query: DiscoverQuery)
   };
 }
 
-/** A list that an earlier call has read to its end. */
+/** The result for a list that an earlier call has read to its end. */
 const ENDED: ListRead<never> = { found: [], errors: [], pages: 0 };
 
-/** Requires one answer. @throws the first error if no question was answered. */
+/** Requires at least one answer. @throws the first error if no request was answered. */
 function requireSome(lists: readonly ListRead<unknown>[]): void {
   const [failed] = lists.filter(({ thrown }) => thrown !== undefined);
   if (failed && lists.every(({ pages }) => pages === 0)) throw failed.thrown;
@@ -171,7 +173,7 @@ const OF_ANY_ACCOUNT: DiscoveryError = {
   message: 'The seller lists tasks without account alone: they may be of another account of yours.',
 };
 
-/** The names by which the list of tasks is asked for. */
+/** Returns the names of operations by which the list of tasks may be requested. */
 async function namesOf(
   { call, callMs, sessions, transport }: DiscoverContext,
   { sender, ref, signal }: Asking,
@@ -188,7 +190,7 @@ async function namesOf(
       ),
     );
   } catch {
-    // Without a list of operations each name is tried in turn.
+    // If the seller has no list of operations, each name is tried in turn.
   }
   if (listed) return TASK_LISTS.filter((name) => listed.includes(name)).slice(0, 1);
   return transport(sender) === 'agent' ? [] : TASK_LISTS;
@@ -196,7 +198,7 @@ async function namesOf(
 
 type AskWith = (args: JsonObject) => Promise<unknown>;
 
-/** Asks by the first name that the seller knows. */
+/** Sends requests with the first name that the seller knows. */
 function inTurn(names: readonly string[], by: (name: string, args: JsonObject) => Promise<unknown>): AskWith {
   let at = 0;
   return async (args) => {
@@ -210,7 +212,9 @@ function inTurn(names: readonly string[], by: (name: string, args: JsonObject) =
   };
 }
 
-/** Asks with arguments that not every edition has. If a seller refuses them, it is asked without them from then on. */
+/**
+ * Sends requests with arguments that not every edition has. If a seller refuses these, later requests leave them out.
+ */
 function leniently(by: AskWith, more: JsonObject) {
   const hasMore = Object.keys(more).length > 0;
   let isRefused = false;
@@ -236,7 +240,7 @@ const ARGUMENT_CODES: ReadonlySet<string> = new Set([
   'FIELD_NOT_PERMITTED',
 ]);
 
-/** Words with which servers and their SDKs refuse an argument, if they use no code of the protocol. */
+/** Words with which servers and their SDKs refuse an argument without a code of the protocol. */
 const ARGUMENT_TEXT =
   /-32602|\b(?:argument|parameter|param|propert(?:y|ies)|field|input|keyword|schema|validation)s?\b/i;
 
@@ -245,7 +249,7 @@ function isAboutArguments(error: unknown): boolean {
   return failureOf(error).kind === 'failed' && ARGUMENT_TEXT.test(messageOf(error));
 }
 
-/** Asks one question, in a place of the seller's (owed.md §4.4). */
+/** Sends one request, in a call slot of the seller (owed.md §4.4). */
 async function ask(
   context: DiscoverContext,
   { sender, ref, signal }: Asking,
@@ -263,7 +267,7 @@ async function ask(
   return answered.data;
 }
 
-/** The largest number of entries that are looked up in one step. */
+/** The most entries that are looked up in one atomic call of the store. */
 const MOST_IN_STEP = 500;
 
 function unknownBy<T>(

@@ -1,5 +1,5 @@
-// Reads the media buys or tasks on a page of a seller's answer (owed.md §10.2, §10.3). Pure; a page is hostile input.
-// Discovery calls it for each page.
+// Reads the media buys or tasks on a page of a seller's answer (owed.md §10.2, §10.3). It is pure; a page is hostile
+// input. Discovery calls it for each page.
 import { isJsonObject, type JsonObject, present, textMember } from '../codec/members.ts';
 import { MAX_TEXT, MAX_URL_BYTES } from '../codec/printable.ts';
 import { isTerminal, taskStatus } from '../events/status.ts';
@@ -9,28 +9,28 @@ import { isTaskType } from '../registrations/answer-json.ts';
 import type { DiscoveredMediaBuy, DiscoveredTask } from './discover-types.ts';
 import { isTerminalBuy } from '../windows/ends.ts';
 
-/** The largest number of entries of a page that are read. */
+/** The most entries of a page that are read. */
 const MOST_ROWS = 10_000;
-/** The longest text of a status, characters. */
+/** The longest status that is kept, in characters. */
 const MAX_STATUS = 128;
-/** The largest number of deliveries of a media buy that are read. */
+/** The most deliveries of a media buy that are read. */
 const MOST_ACTIVITY = 200;
 
-/** The entries of a page. */
+/** The entries that were read from a page. */
 export interface Entries<T> {
   readonly found: readonly T[];
-  /** The number of entries that cannot be adopted, because they have no id, or a wrong one. */
+  /** The number of entries that cannot be adopted, because they have no valid id. */
   readonly unfit: number;
-  /** The number of entries that were not read. */
+  /** The number of entries beyond `MAX_ROWS`, which were not read. */
   readonly left: number;
 }
 
-/** An entry that was read. `unfit`: it cannot be adopted. Undefined: it has ended. */
+/** One entry of a page. `unfit`: it cannot be adopted. Undefined: it has ended, so it is left out. */
 type Read<T> = T | 'unfit' | undefined;
 
 /**
- * The list of that name on a page. If there is none, a single list of another name counts, because sellers differ in
- * names.
+ * Returns the list of that name on a page. If there is none, but exactly one list of another name, returns that one,
+ * because sellers use different names.
  */
 function listIn(data: unknown, name: string): readonly unknown[] | undefined {
   if (!isJsonObject(data)) return undefined;
@@ -68,9 +68,9 @@ const isoIn = (row: JsonObject, name: string): string | undefined => {
 };
 
 /**
- * The media buys of a page; undefined if it has no list of them.
+ * Returns the media buys of a page; undefined if the page has no list of them.
  * @param host the host of the owner's URLs.
- * @param adoption the members with which each is adopted.
+ * @param adoption the members that all `adoption` arguments get.
  */
 export function mediaBuysIn(
   data: unknown,
@@ -95,7 +95,7 @@ export function mediaBuysIn(
   });
 }
 
-/** True if the seller has sent to a host; undefined if it shows no URL. */
+/** True if the seller has sent to that host; undefined if it shows no URL. */
 function hasHost(row: JsonObject, host: string): boolean | undefined {
   const activity = present(row, 'webhook_activity');
   const hosts = (Array.isArray(activity) ? activity.slice(0, MOST_ACTIVITY) : []).flatMap(
@@ -104,14 +104,14 @@ function hasHost(row: JsonObject, host: string): boolean | undefined {
   return hosts.length === 0 ? undefined : hosts.includes(host);
 }
 
-/** The host and port of a URL; undefined for a text that is none. */
+/** Returns the host and port of a URL; undefined if the text is no web URL. */
 function hostOf(url: unknown): string | undefined {
   if (typeof url !== 'string' || url.length > MAX_URL_BYTES || !URL.canParse(url)) return undefined;
   const { protocol, host } = new URL(url);
   return protocol === 'https:' || protocol === 'http:' ? host : undefined;
 }
 
-/** The tasks of a page that have not ended; undefined if it has no list of them. */
+/** Returns the tasks of a page that have not ended; undefined if the page has no list of them. */
 export function tasksIn(data: unknown, adoption: Adoption): Entries<DiscoveredTask> | undefined {
   return entriesIn(data, 'tasks', (row): Read<DiscoveredTask> => {
     const [taskId, taskType] = [idIn(row, 'task_id'), textMember(row, 'task_type')];

@@ -1,22 +1,22 @@
-// Looks at rows of one kind when they are due, a bounded number at once. The loops of streams and of snapshots are made
-// of it.
+// Checks rows of one kind when they are due, a limited number at once. The loops of streams and of snapshots are built
+// from it.
 import { messageOf } from '../shared/errors.ts';
 import { createThinning } from '../shared/logging.ts';
 import type { RegistrationRow } from '../stores/store.ts';
 import type { ReconcilerContext } from './context.ts';
 
-/** The shortest wait between two looks. Ms. */
+/** The shortest wait between two searches for due rows. Ms. */
 export const LEAST_MS = 100;
 
 interface Looked {
   readonly kind: RegistrationRow['kind'];
-  /** Looks at one row. @param called a function to call if the row is due again at once. */
+  /** Checks one row. @param called a function to call if the row is due again at once. */
   readonly look: (row: RegistrationRow, stopping: AbortSignal, called: () => void) => Promise<void>;
-  /** The log message for a look, or a search for rows, that fails. */
+  /** The log message if a check, or a search for rows, fails. */
   readonly failed: string;
 }
 
-/** Makes the loop of one process. It runs until the signal aborts, and resolves when the running looks have ended. */
+/** Makes the loop of one process. It runs until the signal aborts, and resolves when the running checks have ended. */
 export function dueLoop(
   context: ReconcilerContext,
   { kind, look: lookAt, failed }: Looked,
@@ -25,7 +25,7 @@ export function dueLoop(
   const running = new Set<Promise<void>>();
   const thinning = createThinning();
   let idle = new AbortController();
-  // After a call the row is due at once, because it may need another one.
+  // After a call the row is due at once, because it may need a further call.
   const called = (): void => idle.abort();
   const begin = (row: RegistrationRow, stopping: AbortSignal): void => {
     const run = lookAt(row, stopping, called)

@@ -1,5 +1,5 @@
-// Computes the windows that a media buy owes at an instant, and the standing of each (owed.md §1.4, §1.5, §3.5). Pure.
-// The loop of streams, the account and the metrics call it.
+// Computes which report windows a media buy owes at a given time, and the state of each window (owed.md §1.4, §1.5,
+// §3.5). It is pure. The loop of streams, the account and the metrics call it.
 import type { BuyStream } from '../registrations/streams.ts';
 import { DAY_MS, type Frequency, HOUR_MS, windowAt, windowPeriod } from '../windows/calendar.ts';
 import { common, type Run, type Runs, union, unpackRuns, without } from '../windows/runs.ts';
@@ -12,9 +12,9 @@ export type EventState = 'done' | 'dead' | 'safe' | 'unsafe' | undefined;
 
 /** The delays that are allowed for reports. */
 export interface Tolerance {
-  /** The grace after the delay that the product declares. Ms. */
+  /** The additional time after the delay that the product declares. Ms. */
   readonly graceMs: number;
-  /** The delay if no product declares one. Ms. */
+  /** The delay that is used if no product declares one. Ms. */
   readonly delayMs: number;
 }
 
@@ -24,34 +24,34 @@ export const TOLERANCE: Tolerance = { delayMs: 4 * HOUR_MS, graceMs: 300_000 };
 /** The windows of one frequency. */
 export interface OwedWindows {
   readonly frequency: Frequency;
-  /** The windows that are due: they ended so long ago that they should have arrived. */
+  /** The windows that are due: they ended so long ago that their reports should have arrived. */
   readonly due: Runs;
-  /** The due windows that have neither arrived nor a claim, and are not given up. */
+  /** The due windows without a report and without a claim of an event, except those that were given up. */
   readonly missing: Runs;
-  /** The windows that can never be fetched. */
+  /** The windows whose reports can never be fetched. */
   readonly lost: Runs;
 }
 
-/** The windows that a stream owes. */
+/** The report windows that a stream owes. */
 export interface Owing {
   readonly windows: readonly OwedWindows[];
-  /** The claims of DEAD events. */
+  /** The claims of DEAD events: their reports came, but were not handled. */
   readonly held: readonly Claim[];
-  /** The keys of events that are to be made safe, because their windows are due. */
+  /** The keys of events whose windows are due, and which must be made safe so that a worker runs them. */
   readonly unsafe: readonly string[];
-  /** True if a window that is due has an event that is safe or unsafe. */
+  /** True if a due window has an event that is safe or unsafe, i.e. not handled yet. */
   readonly isPending: boolean;
-  /** The time at which the first window becomes due whose event is not done; Infinity: none will. Unix ms. */
+  /** The time at which the first window with an unhandled event becomes due; Infinity if there is none. Unix ms. */
   readonly claimedUntil: number;
-  /** The claims whose events are gone. */
+  /** The claims whose events no longer exist. */
   readonly gone: readonly Claim[];
-  /** True if a window that is owed is not due yet. */
+  /** True if an owed window is not due yet. */
   readonly isMoreDue: boolean;
-  /** The time at which the next window is due; Infinity: none will be. Unix ms. */
+  /** The time at which the next window becomes due; Infinity if there is none. Unix ms. */
   readonly nextAt: number;
 }
 
-/** The longest delay that a seller may announce for a report, beyond one interval. Ms. */
+/** The longest delay of a report, in addition to one interval, that a seller may announce. Ms. */
 const MOST_LATER_MS = 7 * DAY_MS;
 
 export function owing(
@@ -107,11 +107,14 @@ const runsOf = (claims: readonly Claim[], frequency: Frequency): Runs =>
 
 interface Instant {
   readonly now: number;
-  /** Windows that ended by then are due now, unless the seller has announced a delay. */
+  /** Windows that ended by this time are due now, unless the seller has announced a delay. */
   readonly until: number;
 }
 
-/** The windows for which the seller has announced a later report, within the longest delay (owed.md §1.5). */
+/**
+ * Returns the windows for which the seller has announced a later report, limited to the longest allowed delay (owed.md
+ * §1.5).
+ */
 function expectedLater(
   stream: BuyStream,
   frequency: Frequency,
@@ -119,7 +122,7 @@ function expectedLater(
   graceMs: number,
 ): Runs {
   const clock = clockIn(stream);
-  // One interval and seven days: a window that was due earlier is not waited for.
+  // The limit is one interval and seven days: windows that were due earlier are no longer awaited.
   const oldest = windowAt(frequency, clock, until - MOST_LATER_MS) - 1;
   const runs = putOffs(stream, now, graceMs).flatMap((one): readonly Run[] => {
     if ('after' in one) return [[windowAt(frequency, clock, one.after), Infinity]];
@@ -128,7 +131,7 @@ function expectedLater(
   return common(union([], runs), [[oldest, Infinity]]);
 }
 
-/** The seller's announcements of later reports whose time has not come. */
+/** Returns the seller's announcements of later reports that are still valid. */
 const putOffs = (
   { later, late = [] }: BuyStream,
   now: number,
@@ -136,7 +139,7 @@ const putOffs = (
 ): readonly (NonNullable<BuyStream['later']> | NonNullable<BuyStream['late']>[number])[] =>
   [...(later ? [later] : []), ...late].filter(({ until }) => until + graceMs > now);
 
-/** The time at which the next window becomes due, or a delayed report is expected. */
+/** Returns the time at which the next window becomes due, or a delayed report is expected. */
 function nextDue(stream: BuyStream, { now, until }: Instant, graceMs: number): number {
   const clock = clockIn(stream);
   const times = putOffs(stream, now, graceMs).map((one) => one.until + graceMs);
@@ -145,7 +148,7 @@ function nextDue(stream: BuyStream, { now, until }: Instant, graceMs: number): n
     const present = windowAt(frequency, clock, until);
     const [next] = without(owed, [[-Infinity, present]]);
     if (next) times.push(windowPeriod(frequency, clock, next[0]).end + now - until);
-    // However often a report is put off, its window is missing at the limit.
+    // Even if a report is put off again and again, its window is missing once the limit is reached.
     const [off] = common(
       common(owed, [[-Infinity, present]]),
       expectedLater(stream, frequency, { now, until }, graceMs),
@@ -155,40 +158,45 @@ function nextDue(stream: BuyStream, { now, until }: Instant, graceMs: number): n
   return Math.min(...times);
 }
 
-/** True if nothing more will be owed. */
+/** True if no further windows will be owed. */
 export function isOver({ terms }: BuyStream, now: number): boolean {
   const last = terms.at(-1);
   return last !== undefined && (last.frequency === null || (last.spans.at(-1)?.end ?? -Infinity) <= now);
 }
 
-/** The time for which a buy is asked about after its flight, if its seller does not say that it has ended. Ms. */
+/** The time after its flight for which a buy is still asked about, unless its seller says that it has ended. Ms. */
 const MOST_IDLE_MS = 30 * DAY_MS;
 
-/** The same time for a buy that has no end yet. Ms. */
+/** The same time for a buy whose end is not known. Ms. */
 const MOST_UNBEGUN_MS = 400 * DAY_MS;
 
-/** True if a buy owes nothing more as far as is known, but may go on: it is paused, or its flight may be extended. */
+/** True if a buy owes no further windows for now, but may go on: it is paused, or its flight may be extended. */
 export function isIdle(stream: BuyStream, now: number): boolean {
   const ends = stream.terms.flatMap(({ spans }) => spans.map(({ end }) => end));
-  // A buy that has not run since it became known may begin at any time.
+  // If the buy has not run since it became known, it may begin at any time.
   const until = ends.length > 0 ? Math.max(...ends) + MOST_IDLE_MS : stream.since + MOST_UNBEGUN_MS;
   return isOver(stream, now) && !isTerminalBuy(stream.status) && now < until;
 }
 
-/** True if a buy owes nothing more for good: its seller says so, or has said nothing else for long (owed.md §7.2). */
+/**
+ * True if a buy will never owe further windows: its seller says so, or has said nothing else for long (owed.md §7.2).
+ */
 export function hasEnded(stream: BuyStream, now: number): boolean {
   const { terms, status, since } = stream;
-  // Nothing was ever heard of it, and there is no report to wait for.
+  // Nothing is known of its flight, and there is no report to wait for.
   if (terms.length === 0) {
     return !hasReports(stream) && (isTerminalBuy(status) || now >= since + MOST_UNBEGUN_MS);
   }
   return isOver(stream, now) && !isIdle(stream, now);
 }
 
-/** True if reports are still asked for: then the media buy has a `final` one. */
+/** True if reports are still requested. Such a media buy sends a `final` report at its end. */
 export const isReporting = ({ terms }: BuyStream): boolean => (terms.at(-1)?.frequency ?? null) !== null;
 
-/** The time at which a media buy ended, by its flight or its seller's word, whichever is earlier. Unix ms. */
+/**
+ * Returns the time at which a media buy ended: the end of its flight, or the end that its seller states if that is
+ * earlier. Unix ms.
+ */
 export function endAtOf({ terms, endedAt, since }: BuyStream): number {
   const ends = [terms.at(-1)?.spans.at(-1)?.end, endedAt].flatMap((end) => end ?? []);
   const all = terms.flatMap(({ spans }) => spans.map(({ end }) => end));
@@ -196,8 +204,8 @@ export function endAtOf({ terms, endedAt, since }: BuyStream): number {
 }
 
 /**
- * The time from which an absent `final` report counts as missing (owed.md §7.3). It is due with the report of the
- * window in which the media buy ended. If the end was learned later, the delay counts from then. Unix ms.
+ * Returns the time from which an absent `final` report is missing (owed.md §7.3). It is due with the report of the
+ * window in which the media buy ended. If the end became known later, the delay is counted from then. Unix ms.
  */
 export function finalDueAt(stream: BuyStream, tolerance: Tolerance): number {
   const { terms, endedAt = -Infinity } = stream;
@@ -208,7 +216,7 @@ export function finalDueAt(stream: BuyStream, tolerance: Tolerance): number {
   return Math.max(missingAt(stream, place, tolerance), endedAt + lateMs(stream, tolerance));
 }
 
-/** The time from the end of a window until its report is missing. Ms. */
+/** Returns the time from the end of a window until its report is missing. Ms. */
 const lateMs = ({ delayMs }: BuyStream, tolerance: Tolerance): number =>
   (delayMs ?? tolerance.delayMs) + tolerance.graceMs;
 

@@ -2,7 +2,7 @@
 import { sleep } from '../shared/time-limits.ts';
 import { type Reconciler, type ReconcilerOptions, reconcilerOf } from './reconciler-options.ts';
 
-/** The longest wait between two looks. Ms. */
+/** The longest wait between two searches for due rows. Ms. */
 const LOOK_MS = 10_000;
 
 export type { Receiver } from '../config/receiver-options.ts';
@@ -32,8 +32,8 @@ export type { BookedBuy, TotalsTolerance } from './totals.ts';
 export type { BuyTotals, ComparedTotals } from '../registrations/streams.ts';
 
 /**
- * Creates a reconciler. It keeps the account of the report windows that each registered media buy owes, and pulls
- * missing reports into the receiver's `deliveryReport` handler. It reports those that it could not get.
+ * Creates a reconciler. It tracks which delivery reports each registered media buy owes, and passes missing reports,
+ * which it requests from sellers, to the receiver's `deliveryReport` handler. It reports those that it could not get.
  *
  * Log lines and alarms go to the receiver's `logger` and `onAlarm`.
  * @throws ConfigError if an option is missing or wrong; the message says what to change.

@@ -1,5 +1,5 @@
-// Reads a media buy in an answer of `get_media_buys`, and derives the terms of its reports (owed.md §1.2, §1.3).
-// Questions about buys and snapshots call it.
+// Reads a media buy in an answer of `get_media_buys`, and derives the terms of its reports, i.e. their frequency and
+// periods (owed.md §1.2, §1.3). Requests about buys, and snapshots, use it.
 import { isJsonObject, type JsonObject, present, textMember } from '../codec/members.ts';
 import {
   activePackages,
@@ -19,21 +19,21 @@ import { clockIn, frequenciesIn, hadIn, hasReports, placedAnew } from '../window
 /** A media buy as its seller describes it. */
 export interface MediaBuyFacts {
   readonly status: string;
-  /** A text that changes whenever the buy does; undefined if the seller gives none. */
+  /** A text that changes whenever the buy changes; undefined if the seller gives none. */
   readonly revision?: string;
-  /** The seller's `revision`, if it is a number: it counts changes. */
+  /** The seller's `revision`, if it is a number, which grows with each change. */
   readonly changes?: number;
   /** The time of its last change, Unix ms. */
   readonly updatedAt?: number;
   /** The time of its cancellation, Unix ms. */
   readonly canceledAt?: number;
-  /** The instant that the seller gives for the answer, Unix ms. */
+  /** The time that the seller states for the answer, Unix ms. */
   readonly asOf?: number;
   readonly flight: Parameters<typeof spansOf>[0];
   readonly products: readonly string[];
 }
 
-/** The requested media buys of an answer that have a status. */
+/** Returns the requested media buys in an answer, if they have a status. */
 export function mediaBuyRows(data: unknown, ids: ReadonlySet<string>): ReadonlyMap<string, JsonObject> {
   const found = new Map<string, JsonObject>();
   for (const row of listedRows(data)) {
@@ -44,7 +44,7 @@ export function mediaBuyRows(data: unknown, ids: ReadonlySet<string>): ReadonlyM
   return found;
 }
 
-/** The facts in a row. @param row of a media buy, with a status. */
+/** Returns the facts in a row. @param row the row of a media buy, with a status. */
 export function factsIn(row: JsonObject): MediaBuyFacts {
   const { status, revision: says } = standingIn(row);
   const cancellation = present(row, 'cancellation');
@@ -66,7 +66,7 @@ export function factsIn(row: JsonObject): MediaBuyFacts {
 
 const MAX_REVISION = 128;
 
-/** The members by which a change of a media buy shows. */
+/** Returns the members that show if a media buy has changed. */
 export function standingIn(row: JsonObject): Pick<MediaBuyFacts, 'status' | 'revision'> {
   const revision = present(row, 'revision');
   const said = [textMember(row, 'updated_at'), revision === undefined ? undefined : JSON.stringify(revision)];
@@ -75,7 +75,7 @@ export function standingIn(row: JsonObject): Pick<MediaBuyFacts, 'status' | 'rev
   return { status, ...(says && { revision: says.slice(0, MAX_REVISION) }) };
 }
 
-/** The largest number of products of a buy, and the longest id. They are only handed to the owner's function. */
+/** The most products of a buy, and the longest id. They are only passed to the owner's function. */
 const MOST_PRODUCTS = 100;
 const MAX_PRODUCT_ID = 255;
 
@@ -83,8 +83,8 @@ const isAnother = ({ askedAt, revision }: BuyStream, facts: MediaBuyFacts): bool
   askedAt === undefined || facts.revision === undefined || facts.revision !== revision;
 
 /**
- * True if an answer is older than the last one, as far as both tell. Machines of one seller may lag behind each other
- * (owed.md §1.3).
+ * True if an answer is older than the last accepted one, as far as both state their times. Different servers of one
+ * seller may have different states (owed.md §1.3).
  */
 export function isOlder(stream: BuyStream, facts: MediaBuyFacts): boolean {
   if (!isAnother(stream, facts)) return false;
@@ -97,7 +97,7 @@ export function isOlder(stream: BuyStream, facts: MediaBuyFacts): boolean {
   return behind.some((by) => by < 0) && behind.every((by) => by <= 0);
 }
 
-/** The stream after an answer about its buy. @param askedAt the time of the question, on the store's clock. */
+/** Returns the stream after an answer about its buy. @param askedAt the time of the request, on the store's clock. */
 export function withFacts(before: BuyStream, facts: MediaBuyFacts, askedAt: number): BuyStream {
   const { endedAt = changedAt(facts, before, askedAt), ...stream } = withoutWord(before);
   const isFirst = stream.askedAt === undefined;
@@ -139,13 +139,13 @@ function termsBy(
 }
 
 /**
- * True if a change counts from the start of the buy. A call may leave start and end open, and the seller settles them
- * at once. An update of ours does not count so.
+ * True if a change applies from the start of the buy. A call may leave start and end open, and the seller then sets
+ * them at once. An update of ours never applies from the start.
  */
 const isSettled = ({ terms, since }: BuyStream, changed: number): boolean =>
   terms.length === 0 || (terms.length === 1 && changed <= since);
 
-/** True if the buy has come to its end by itself: it owes what it owed. */
+/** True if the buy has ended as planned: the windows that it owes stay the same. */
 const isOff = ({ status }: MediaBuyFacts, terms: readonly Terms[], from: number): boolean =>
   status === 'completed' && (terms.at(-1)?.spans.at(-1)?.end ?? -Infinity) <= from;
 
@@ -155,9 +155,9 @@ const spansNow = ({ status }: MediaBuyFacts, spans: readonly Period[]): readonly
 const isStopped = (status: string): boolean => isTerminalBuy(status) || status === 'paused';
 
 /**
- * The time of the latest change of a buy: the seller's, within what is possible. The last answer was true at its time.
- * If it did not know yet that the buy goes on, it was true of an earlier time. An end is not moved earlier so, because
- * that would remove windows.
+ * Returns the time of the latest change of a buy, as the seller states it, within possible limits. The last answer was
+ * correct for its time. If it did not know yet that the buy goes on, it is taken as correct only for an earlier time.
+ * An end is not moved earlier in this way, because that would remove windows.
  */
 function changedAt(facts: MediaBuyFacts, stream: BuyStream, askedAt: number): number {
   const { status, canceledAt, updatedAt } = facts;
@@ -168,8 +168,8 @@ function changedAt(facts: MediaBuyFacts, stream: BuyStream, askedAt: number): nu
 }
 
 /**
- * The stream with the reported end of its buy, used if its seller cannot be asked (owed.md §7.1). If reports of later
- * windows have arrived, those windows were owed.
+ * Returns the stream with the end of its buy that was reported to us. It is used if the seller cannot be asked (owed.md
+ * §7.1). If reports of later windows have arrived, those windows were owed.
  */
 export function withWord(stream: BuyStream, now: number): BuyStream {
   const { endSaid, revision: _other, ...known } = stream;
@@ -178,13 +178,13 @@ export function withWord(stream: BuyStream, now: number): BuyStream {
   const { status, at } = endSaid;
   if (!last) return hasReports(stream) ? stream : { ...known, status, endedAt: at, endSaid };
   const from = Math.max(Math.min(Math.max(at, hadUntil(stream)), now), last.from + 1);
-  // It came to its end by itself, and owes what it owed.
+  // The buy ended as planned, so the windows that it owes stay the same.
   const isOff = status === 'completed' && (last.spans.at(-1)?.end ?? -Infinity) <= now;
   const terms = isOff ? stream.terms : withTerms(stream.terms, { ...last, from, spans: [] });
   return { ...known, terms, status, endedAt: from, endSaid };
 }
 
-/** The stream without a reported end, which counts no longer once the seller has answered. */
+/** Returns the stream without the reported end, which is no longer used once the seller has answered. */
 function withoutWord(stream: BuyStream): BuyStream {
   const { endSaid, ...is } = stream;
   if (!endSaid || !isTerminalBuy(stream.status)) return is;
@@ -192,7 +192,7 @@ function withoutWord(stream: BuyStream): BuyStream {
   return { ...known, terms: stream.terms.filter(({ from, spans }) => from !== endedAt || spans.length > 0) };
 }
 
-/** The end of the latest window that has arrived. Unix ms. */
+/** Returns the end of the latest window whose report has arrived. Unix ms. */
 function hadUntil(stream: BuyStream): number {
   const clock = clockIn(stream);
   const ends = frequenciesIn(stream).flatMap((frequency) => {

@@ -1,21 +1,21 @@
-// Says when missing windows are asked for again, and when they are given up (owed.md §4.4, §4.5). Pure. The loop of
-// streams and its questions call it.
+// Decides when missing windows are requested again, and when they are given up (owed.md §4.4, §4.5). It is pure. The
+// loop of streams and its requests call it.
 import type { BuyStream, Missed } from '../registrations/streams.ts';
 import { DAY_MS, type Frequency, HOUR_MS } from '../windows/calendar.ts';
 import { common, packRuns, type Runs, union, unpackRuns, without } from '../windows/runs.ts';
 
-/** The first wait, doubled with each try up to a day. Ms. */
+/** The wait after the first try. It doubles with each further try, up to a day. Ms. */
 const FIRST_WAIT_MS: Readonly<Record<Frequency, number>> = {
   hourly: 15 * 60_000,
   daily: HOUR_MS,
   monthly: 6 * HOUR_MS,
 };
-/** The time after which a window that does not come is unrecoverable. Ms. */
+/** The time after which a window whose report does not come is given up. Ms. */
 const GIVE_UP_MS = 7 * DAY_MS;
 
 const runOf = ({ first, end }: Missed): Runs => [[first, end]];
 
-/** The missing windows that may be asked for now. */
+/** Returns the missing windows that may be requested now. */
 export function askable(stream: BuyStream, frequency: Frequency, missing: Runs, now: number): Runs {
   const waiting = stream.missed
     .filter((one) => one.frequency === frequency && one.nextAt > now)
@@ -23,29 +23,32 @@ export function askable(stream: BuyStream, frequency: Frequency, missing: Runs, 
   return without(missing, waiting);
 }
 
-/** The time of the next try; Infinity: none waits. Unix ms. */
+/** Returns the time of the next try; Infinity if no window waits for one. Unix ms. */
 export const nextTry = ({ missed }: BuyStream): number => Math.min(...missed.map(({ nextAt }) => nextAt));
 
-/** The missed windows without those that have come meanwhile. @param missing returns the missing ones by frequency. */
+/**
+ * Returns the tries without windows that have arrived meanwhile. @param missing returns the missing windows of a
+ * frequency.
+ */
 export function stillMissed(stream: BuyStream, missing: (frequency: Frequency) => Runs): readonly Missed[] {
   return stream.missed.flatMap((one) =>
     common(runOf(one), missing(one.frequency)).map(([first, end]) => ({ ...one, first, end })),
   );
 }
 
-/** The outcome of a try without success. */
+/** The result of a try that failed. */
 export interface AfterTry {
   readonly stream: BuyStream;
-  /** The windows that were missed for the first time. */
+  /** The windows that were requested in vain for the first time. */
   readonly fresh: Runs;
-  /** Windows that are given up. */
+  /** The windows that are given up. */
   readonly lost: Runs;
 }
 
 /**
- * Notes windows that were asked for and did not come. A call asks for neighbouring windows together, some of which may
- * have been tried more often: each counts its own tries.
- * @param isForGood true if there is no use in asking again.
+ * Notes windows that were requested and did not come. A call requests neighbouring windows together. Each window keeps
+ * its own number of tries, because some may have been tried more often.
+ * @param isForGood true if further tries are useless.
  */
 export function missedAgain(
   stream: BuyStream,
@@ -85,16 +88,17 @@ export function missedAgain(
 const partsOf = (one: Missed, runs: Runs): readonly Missed[] =>
   runs.map(([first, end]) => ({ ...one, first, end }));
 
-/** The wait after that many tries. Ms. */
+/** Returns the wait after that many tries. Ms. */
 const waitMs = (frequency: Frequency, tries: number): number =>
   Math.min(FIRST_WAIT_MS[frequency] * 2 ** Math.min(tries - 1, 10), DAY_MS);
 
-/** The number of tries from which windows wait for hours: then a somewhat longer wait makes no window missing. */
+/** From this number of tries, windows wait for hours. A somewhat longer wait then makes no further window missing. */
 const MANY_TRIES = 5;
 
 /**
- * Joins neighbours that were asked for alike, so that a seller that is down for long does not fill the stream. A window
- * that waits joins none that may be asked for now: it would be asked for at once, again and again.
+ * Joins neighbouring runs that were tried alike, so that a seller that is down for long does not fill the stream. A
+ * window that still waits is not joined with one that may be requested now, because it would be requested at once,
+ * again and again.
  */
 function joined(missed: readonly Missed[], now: number): readonly Missed[] {
   const all: Missed[] = [];

@@ -1,5 +1,5 @@
-// Builds the question for missing windows, and reads the windows in its answer (owed.md §4.2, §4.3). Pure. The loop of
-// streams and the totals call it.
+// Builds the request for missing windows, and reads the windows in its answer (owed.md §4.2, §4.3). It is pure. The
+// loop of streams and the comparison of totals call it.
 import { isJsonObject, type JsonObject, present, textMember } from '../codec/members.ts';
 import type { JsonObject as Arguments } from '../registrations/answer-json.ts';
 import { accountArgument } from '../registrations/operation-rows.ts';
@@ -23,17 +23,17 @@ import { clockIn, saysEnd } from '../windows/stream.ts';
 /** One call of `get_media_buy_delivery`. */
 export interface PullCall {
   readonly frequency: Frequency;
-  /** The windows that it asks for. */
+  /** The windows that the call requests. */
   readonly run: Run;
   readonly arguments: Arguments;
-  /** True if the answer has each window by itself. */
+  /** True if the answer has each window separately. */
   readonly isWindowed: boolean;
 }
 
-/** The most windows of one call: a week of hours, a month of days, a year of months. */
+/** The most windows of one call: a week of hours, a month of days, or a year of months. */
 const MOST_WINDOWS: Readonly<Record<Frequency, number>> = { hourly: 168, daily: 31, monthly: 12 };
 
-/** The reason why a frequency cannot be pulled at all; undefined if it can. */
+/** Returns the reason why windows of a frequency cannot be requested; undefined if they can. */
 export function unpullable(
   { hasRanges, granularities }: BuyStream,
   frequency: Frequency,
@@ -45,12 +45,12 @@ export function unpullable(
   return undefined;
 }
 
-/** The call for the first missing windows of a run: as many as it can return. */
+/** Returns the call for the first missing windows of a run: as many as one call can return. */
 export function pullCall(stream: BuyStream, frequency: Frequency, [first, end]: Run): PullCall {
   const { mediaBuyId, account, granularities } = stream;
   const isWindowed = granularities?.includes(frequency) === true;
   const most = isWindowed ? MOST_WINDOWS[frequency] : 1;
-  // Windows that cannot be asked for are reported all at once.
+  // If windows cannot be requested at all, the whole run is reported at once.
   const run: Run = [first, unpullable(stream, frequency) === undefined ? Math.min(end, first + most) : end];
   const clock = clockIn(stream);
   const start = windowPeriod(frequency, clock, first).start;
@@ -69,23 +69,23 @@ export function pullCall(stream: BuyStream, frequency: Frequency, [first, end]: 
   };
 }
 
-/** The calendar date of an instant. Hours are asked for by days of UTC. */
+/** Returns the calendar date of a time. Hours are requested by days of UTC. */
 export function dateOf(instant: number, frequency: Frequency, clock: Clock, later = 0): string {
   const day = windowAt('daily', frequency === 'hourly' ? UTC : clock, instant) + later;
   return new Date(day * DAY_MS).toISOString().slice(0, 10);
 }
 
-/** One window of an answer. */
+/** One window of an answer, with its report. */
 export interface PulledWindow {
   readonly number: number;
   readonly report: DeliveryReport;
 }
 
-/** The windows in an answer that the call asked for. Those of another buy or period do not count. */
+/** Returns the requested windows in an answer. Windows of another buy or period are ignored. */
 export function pulledWindows(stream: BuyStream, call: PullCall, data: unknown): readonly PulledWindow[] {
   const { frequency, run } = call;
   const clock = clockIn(stream);
-  // An error in the answer may name the buy as well.
+  // A row with an error may name the buy as well, so only rows with data are read.
   const isRow = (one: JsonObject): boolean =>
     call.isWindowed ? Array.isArray(present(one, 'windows')) : hasData(one);
   const row = rowsOf(data, stream.mediaBuyId).find(isRow);
@@ -103,12 +103,12 @@ export function pulledWindows(stream: BuyStream, call: PullCall, data: unknown):
   return found;
 }
 
-/** The largest number of rows of a breakdown that are read. */
+/** The most rows of a breakdown that are read. */
 const MOST_ROWS = 10_000;
 
 const OF_BREAKDOWN = ['window_start', 'window_end'] as const;
 
-/** The windows of a breakdown that have data, by their starts, so that each is read once. */
+/** Returns the windows of a breakdown that have data, by their start, so that they are read only once. */
 function windowsByStart(row: JsonObject): ReadonlyMap<number, readonly JsonObject[]> {
   const windows = present(row, 'windows');
   const byStart = new Map<number, JsonObject[]>();
@@ -123,8 +123,8 @@ function windowsByStart(row: JsonObject): ReadonlyMap<number, readonly JsonObjec
 }
 
 /**
- * The row itself, if the answer names the period. A seller that does not may have answered for the whole lifetime of
- * the buy.
+ * Returns the row itself if the answer names the requested period. A seller that names no period may have answered for
+ * the whole lifetime of the buy.
  */
 function wholeIn(data: JsonObject, row: JsonObject, periods: readonly Period[]): JsonObject | undefined {
   const said = present(data, 'reporting_period');
@@ -132,7 +132,9 @@ function wholeIn(data: JsonObject, row: JsonObject, periods: readonly Period[]):
   return periods.some((one) => isOfPeriod(said, ['start', 'end'], one)) ? row : undefined;
 }
 
-/** The calendar days of a period as days of UTC: a seller may repeat the dates of the question so. */
+/**
+ * Returns the calendar days of a period as days of UTC, because a seller may repeat the requested dates in this form.
+ */
 function inDates({ start, end }: Period, clock: Clock): Period {
   const midnightOf = (instant: number): number => windowAt('daily', clock, instant) * DAY_MS;
   return { start: midnightOf(start), end: midnightOf(end) };
@@ -145,7 +147,7 @@ function isOfPeriod(of: JsonObject, [from, to]: readonly [string, string], { sta
   return begins === start && ends !== undefined && saysEnd(ends, end);
 }
 
-/** The members of a window, and its row. A member that is absent stays absent. */
+/** The members that a window may have, and its row as well. A member that is absent stays absent. */
 const OF_WINDOW = ['totals', 'by_package', 'is_final', 'measurement_window', 'finalized_at'] as const;
 
 function reportOf(

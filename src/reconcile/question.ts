@@ -1,5 +1,5 @@
-// Asks a seller one question, and returns its failure as a value. All loops of the reconciler ask by it, and `compare`
-// and `discover` too.
+// Sends a seller one request, and returns a failure as a value. All requests of the reconciler are sent by it,
+// including those of `compare` and `discover`.
 import { refusedBy } from '../calls/refused-answer.ts';
 import { isJsonObject, present, textMember } from '../codec/members.ts';
 import { MAX_TEXT } from '../codec/printable.ts';
@@ -16,9 +16,9 @@ export type Answered = { readonly data: unknown } | Failed;
 
 export interface Failed {
   readonly failure: PollFailure;
-  /** The seller's code, whatever its recovery is. */
+  /** The code in the seller's error, even if the error is temporary. */
   readonly code?: string;
-  /** The error as it was thrown or answered. */
+  /** The original error, as the client threw it or the seller answered it. */
   readonly cause?: unknown;
 }
 
@@ -28,7 +28,7 @@ const failed = (error: unknown): Failed => ({
   ...(isOfKind(error, SellerError) && { code: error.code }),
 });
 
-/** Asks a seller within the time limit. A failure is a value. */
+/** Sends a request to a seller, within the time limit. A failure is returned as a value. */
 export async function askSeller(
   { call, callMs, sessions }: ReconcilerContext,
   { sender }: Pick<Held, 'sender'>,
@@ -51,16 +51,19 @@ export async function askSeller(
   }
 }
 
-/** The pause for a busy seller that names none. A poller waits as long. Ms. */
+/** The pause for a busy seller that names none. A poller uses the same pause. Ms. */
 const BUSY_MS = 30_000;
 
-/** The pause of a seller after a failure; undefined: none. Ms. */
+/** Returns the pause after a failure; undefined if there is none. Ms. */
 export function pauseOf(failure: PollFailure): number | undefined {
   const pauseMs = 'pauseMs' in failure ? failure.pauseMs : undefined;
   return pauseMs ?? (failure.kind === 'busy' ? BUSY_MS : undefined);
 }
 
-/** The cursor of the next page. Undefined: the list ends here. Null: it goes on, but gives no usable cursor. */
+/**
+ * Returns the cursor of the next page. Undefined: this is the last page. Null: there is a next page, but no usable
+ * cursor.
+ */
 export function cursorIn(data: unknown): string | undefined | null {
   const pagination = isJsonObject(data) ? present(data, 'pagination') : undefined;
   if (!isJsonObject(pagination) || pagination['has_more'] !== true) return undefined;

@@ -1,10 +1,10 @@
-// Reads streams together with the states of the events that claim their windows, in few steps of the store (owed.md
-// §5.2). The account calls it.
+// Reads streams together with the states of the events that claim their windows, in few atomic calls of the store
+// (owed.md §5.2). The account calls it.
 import { type BuyStream, buyStreamIn, isRegistered } from '../registrations/streams.ts';
 import type { RegistrationRow, RegistrationRows, StoreRegistrations } from '../stores/store.ts';
 import type { EventState } from './evaluate.ts';
 
-/** The row of a stream on a page. A stream that is asked for by name has no value yet. */
+/** The row of a stream on a page. If the stream was requested by name, its value is not read yet. */
 export type NamedStream = Pick<RegistrationRow, 'sender' | 'id'> & { readonly value?: string };
 
 /** A stream, and the progress of the events that claim its windows. */
@@ -15,14 +15,14 @@ export interface ReadStream {
 }
 
 /**
- * The largest number of streams of one seller that one step reads. A step starts again if one of them is written
+ * The most streams of one seller that are read in one atomic call. The call starts again if one of them is written
  * meanwhile.
  */
 const MOST_IN_STEP = 100;
 
 /**
- * Reads the registered streams, in their order. A stream without claims is as its page has it. Any other is read again,
- * in one step with its events.
+ * Reads the registered streams, in the given order. A stream without claims is used as the page has it. Any other is
+ * read again, together with its events, in one atomic call.
  */
 export async function readStreams(
   store: StoreRegistrations,
@@ -44,7 +44,7 @@ function readAlone({ sender: agentUrl, value }: NamedStream): ReadStream | undef
   return stream?.claims.length === 0 ? { agentUrl, stream, stateOf: () => undefined } : undefined;
 }
 
-/** Names all events at once, so that the step loads them together. */
+/** Names all events at once, so that the store loads them together. */
 function readIn(rows: RegistrationRows, name: NamedStream | undefined): ReadStream | undefined {
   const row = name && rows.get('stream', name.id);
   if (!row) return undefined;
@@ -58,7 +58,7 @@ interface Step {
   readonly places: number[];
 }
 
-/** Groups streams by seller, at most `MOST_IN_STEP` in a group. They come seller by seller. */
+/** Groups streams by seller, at most `MOST_IN_STEP` in a group. The streams are already ordered by seller. */
 function groupsOf(of: readonly { readonly sender: string; readonly at: number }[]): readonly Step[] {
   const steps: Step[] = [];
   for (const { sender, at } of of) {

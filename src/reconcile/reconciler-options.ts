@@ -31,84 +31,89 @@ import { DAY_MS } from '../windows/calendar.ts';
 
 /** Options of `createReconciler`. */
 export interface ReconcilerOptions {
-  /** The receiver, which must have `registrations`. Pulled reports go to its `deliveryReport` handler. */
+  /**
+   * The receiver, which must have `registrations`. Reports that were requested from sellers go to its `deliveryReport`
+   * handler.
+   */
   readonly receiver: Receiver;
-  /** The receiver's registrations, with `call`. Sellers are asked by it. */
+  /** The receiver's registrations, created with the option `call`: the reconciler asks sellers with that function. */
   readonly registrations: Registrations;
   /**
-   * Returns facts about the reports of a media buy, e.g. from the `reporting_capabilities` of its products;
-   * undefined for nothing. It is called when a media buy is first looked at, and after each question about it.
+   * Returns facts about the reports of a media buy, e.g. from the `reporting_capabilities` of its products; undefined
+   * for none. It is called when a media buy is first checked, and after each request about it.
    */
   readonly schedule?:
     ((buy: ScheduledBuy) => ReportSchedule | undefined | Promise<ReportSchedule | undefined>) | undefined;
-  /** The delay of reports for which `schedule` gives none, ms after the end of a window. Default: 4 h. */
+  /** The delay of reports, if `schedule` gives none: ms after the end of a window. Default: 4 h. */
   readonly expectedDelayMs?: number | undefined;
-  /** The time after the expected delay at which a window is missing, and pulled, ms. Default: 300 000. */
-  readonly graceMs?: number | undefined;
-  /** The time limit of a question, ms, at most 300 000. Another process asks after twice that time. Default: 20 000. */
-  readonly callMs?: number | undefined;
   /**
-   * The largest number of concurrent questions to one seller, of all processes together, polls included. Default: 4.
+   * The time after the expected delay at which a window is missing and its report is requested, ms. Default: 300 000.
    */
+  readonly graceMs?: number | undefined;
+  /** The time limit of a request, ms, at most 300 000. Another process asks after twice that time. Default: 20 000. */
+  readonly callMs?: number | undefined;
+  /** The most concurrent requests to one seller, of all processes together, including polls. Default: 4. */
   readonly perSeller?: number | undefined;
   /**
-   * The time between two questions about the impairments of a media buy, ms, at least 60 000. It is also the time
-   * between two calls of a reader of `snapshot`. A question is about up to 100 media buys. Default: 900 000.
+   * The time between two requests for the impairments of a media buy, ms, at least 60 000. It is also the time between
+   * two calls of a reader of `snapshot`. One request is about up to 100 media buys. Default: 900 000.
    */
   readonly snapshotMs?: number | undefined;
-  /** The largest number of media buys that this process looks at concurrently. Default: 16. */
+  /** The most media buys that this process checks concurrently. Default: 16. */
   readonly concurrency?: number | undefined;
-  /** The time for which the account of a media buy is kept after it is closed, ms, at least a day. Default: 365 days. */
+  /** The time for which the account of a media buy is kept after its closing, ms, at least a day. Default: 365 days. */
   readonly keepMs?: number | undefined;
   /**
    * Returns the totals that you have booked for a media buy, or undefined for none. It is called once a media buy has
-   * ended, and by `compare`, and has half of `callMs`. Absent: no totals are compared.
+   * ended, and by `compare`. It may take half of `callMs`. Absent: no totals are compared.
    */
   readonly ours?: ((buy: BookedBuy) => BuyTotals | undefined | Promise<BuyTotals | undefined>) | undefined;
   /** The largest differences of your totals from the seller's. Default: 2 % of impressions, 1 % of spend. */
   readonly tolerance?: TotalsTolerance | undefined;
 }
 
-/** Keeps the account of what sellers owe, made by `createReconciler`. */
+/** Tracks the reports that sellers owe, and requests missing ones. `createReconciler` makes it. */
 export interface Reconciler {
-  /** Checks the receiver's store, settings and keys, as the receiver's `ready`. */
+  /** Checks the receiver's store, settings and keys, like the receiver's `ready`. */
   readonly ready: Receiver['ready'];
   /**
-   * Starts to reconcile in this process; several processes may do so. It resolves when it has begun. A further call
-   * has no effect; it may follow `stop`.
+   * Starts to reconcile in this process; several processes may do so. It resolves when it has begun. If it already
+   * runs, a further call has no effect. You may call it again after `stop`.
    */
   readonly start: () => Promise<void>;
   /**
-   * Stops: begins no more questions, aborts the running ones, and resolves when they have ended. A further call has
-   * no effect.
+   * Stops: begins no more requests, aborts the running ones, and resolves when they have ended. A further call has no
+   * effect.
    */
   readonly stop: () => Promise<void>;
   /** `stop`, for `await using`. */
   readonly [Symbol.asyncDispose]: () => Promise<void>;
   /**
-   * Returns a page of the account: per media buy what is due, what came, and what is missing. It asks no seller, and
-   * works without `start`.
+   * Returns a page of the account: for each media buy, the reports that are due, that came, and that are missing. It
+   * asks no seller, and works without `start`.
    */
   readonly account: (query?: AccountQuery) => Promise<Account>;
   /**
-   * Registers the function that reads the states of which a type of subscriptions' events tells, e.g.
-   * `creative.status_changed`, before or after `start`. It is called for each such subscription, `snapshotMs` apart.
-   * A state that no webhook brought becomes an event with `source: 'pull'`, and so does its end.
-   * @throws ConfigError for a type that has a reader, or whose events do not tell of one thing each.
+   * Registers the function that reads the states for a type of subscription events, e.g. `creative.status_changed`. You
+   * may call it before or after `start`. The function is called for each subscription with the type, every
+   * `snapshotMs`. A state that no webhook brought becomes an event with `source: 'pull'`, and so does its end.
+   * @throws ConfigError for a type that has a reader, or whose events are not about one thing each.
    */
   readonly snapshot: (type: string, read: SnapshotReader) => void;
   /**
-   * Compares the totals of a media buy with the seller's now, and raises the alarm `totals_differ` if they differ. It
+   * Compares your totals of a media buy with the seller's now. If they differ, it raises the alarm `totals_differ`. It
    * works without `start`. The account of a closed media buy keeps the result.
    * @throws ConfigError (rejects) without the option `ours`, CompareError if one side has no totals now.
    */
   readonly compare: (query: CompareQuery) => Promise<ComparedTotals>;
   /**
-   * Asks a seller which media buys and tasks of an account run, and returns those that the store does not know, in any
-   * state. Pass them to `registrations.adopt`, e.g. after a lost store. It adopts nothing, and works without `start`.
+   * Asks a seller for the running media buys and tasks of an account, and returns those that the store does not know in
+   * any state. Pass them to `registrations.adopt`, e.g. after a lost store. It adopts nothing, and works without
+   * `start`.
    *
-   * A call reads up to 100 pages of each list, and `next` continues. If a later page fails, what came is returned with
-   * the error in `errors`. If nothing came, it rejects with the seller's error, e.g. SellerError or SellerBusyError.
+   * A call reads up to 100 pages of each list, and `next` continues. If a later page fails, the entries so far are
+   * returned, with the error in `errors`. If nothing could be read, it rejects with the seller's error, e.g.
+   * SellerError or SellerBusyError.
    * @throws RegistrationError (rejects) `request_invalid` for a wrong query.
    */
   readonly discover: (query: DiscoverQuery) => Promise<Discovery>;
@@ -134,7 +139,7 @@ const COMPARED: Readonly<Record<keyof CompareQuery, true>> = { agentUrl: true, m
 /** The largest `keepMs`: a hundred years. Ms. */
 const MOST_KEEP_MS = 36_525 * DAY_MS;
 
-/** The part of the context for totals. @throws ConfigError */
+/** Returns the part of the context for totals. @throws ConfigError */
 function totalsOption({ ours, tolerance }: ReconcilerOptions): Pick<ReconcilerContext, 'totals'> {
   const given = givenTolerance(tolerance);
   if (ours === undefined) return {};
@@ -248,7 +253,7 @@ export function reconcilerOf(
       };
       return compareNow(context, tasks.hashes, of);
     },
-    // It is loaded when it is first needed, because most owners never lose a store.
+    // The module is loaded when it is first needed, because most owners never lose a store.
     discover: async (query) => (await import('./discover.ts')).discovered(asking, query),
     [STREAM_PAGES]: (query) => streamsOf(source, query),
   };

@@ -1,4 +1,4 @@
-// Looks at each stream when it is due: notes what has come, and makes the one call that it needs first (owed.md §4).
+// Checks each stream when it is due: notes which reports have come, and makes the most urgent call (owed.md §4).
 // `reconciler.start` runs its loop.
 import type { RegistrationRow, RegistrationRows } from '../stores/store.ts';
 import { type BuyStream, buyStreamIn, isRegistered, streamRow } from '../registrations/streams.ts';
@@ -26,14 +26,16 @@ import { askable, nextTry, stillMissed } from './missed.ts';
 import { type PullCall, pullCall } from './pull.ts';
 import { endedBuy, type Snapped, tellImpairments } from './tell-states.ts';
 
-/** The longest wait until a stream is looked at again, whatever it waits for. Ms. */
+/** The longest wait until a stream is checked again. Ms. */
 const MOST_WAIT_MS = DAY_MS;
 /** The wait for an event that is about to be handled. Ms. */
 const PENDING_MS = 60_000;
-/** The wait for a DEAD event to be redriven or discarded, or for the end of an impairment to be told. Ms. */
+/**
+ * The wait until a DEAD event is redriven or discarded, or until handlers are informed of the end of an impairment. Ms.
+ */
 const HELD_MS = 3_600_000;
 
-/** The loop of this process. It runs until the signal aborts, and resolves when the running looks have ended. */
+/** Makes the loop of this process. It runs until the signal aborts, and resolves when the running checks have ended. */
 export const reconcileLoop = (context: ReconcilerContext): ((stopping: AbortSignal) => Promise<void>) =>
   dueLoop(context, {
     kind: 'stream',
@@ -43,16 +45,16 @@ export const reconcileLoop = (context: ReconcilerContext): ((stopping: AbortSign
 
 const NOTHING: Todo = { kind: 'nothing' };
 
-/** The outcome of a step: the call that it needs, and the stream before and after it. */
+/** The outcome of a check: the call that is needed, and the stream before and after the check. */
 interface Begun {
   readonly todo: Todo;
   readonly before?: BuyStream;
   readonly stream?: BuyStream;
-  /** The impairments that ended with their media buy. */
+  /** The impairments that ended because their media buy ended. */
   readonly ended?: Snapped<BuyStream> | undefined;
 }
 
-/** Looks at one stream, and makes the one call that it needs first. The next look makes the next one. */
+/** Checks one stream, and makes the most urgent call. A further call is left to the next check. */
 async function reconcileOne(
   context: ReconcilerContext,
   held: Held,
@@ -75,7 +77,7 @@ async function reconcileOne(
   if (todo.kind !== 'nothing') called();
 }
 
-/** Does one step: notes what has come, and chooses what to ask for. */
+/** Checks a stream in one atomic change: notes which reports have come, and chooses the call. */
 function begun(context: ReconcilerContext, rows: RegistrationRows, held: Held, now: number): Begun {
   const row = heldRow(rows, 'stream', held);
   if (row?.dueAt == null) return { todo: NOTHING };
@@ -108,7 +110,7 @@ function begun(context: ReconcilerContext, rows: RegistrationRows, held: Held, n
   };
 }
 
-/** Lets a stream that needs no call wait, or closes it. @returns the impairments that ended with its media buy. */
+/** Postpones or closes a stream that needs no call. @returns the impairments that ended because the media buy ended. */
 function rested(
   context: ReconcilerContext,
   rows: RegistrationRows,
@@ -135,8 +137,8 @@ function rested(
 }
 
 /**
- * True if this look finds the `final` report absent. If a media buy ended before it was registered, its report cannot
- * have come here.
+ * True if this check finds that the `final` report is absent. A media buy that ended before it was registered cannot
+ * have sent its report here, so it is left out.
  */
 const isFinalMissed = (stream: BuyStream, before: BuyStream | undefined): boolean =>
   stream.final === 'absent' && before?.final === undefined && endAtOf(stream) > stream.since;
@@ -151,8 +153,8 @@ function todoOf(
 }
 
 /**
- * Raises the alarm that a media buy has ended without a `final` report (owed.md §7.3): once, because the step has noted
- * it.
+ * Raises the alarm that a media buy has ended without a `final` report (owed.md §7.3). It is raised once, because the
+ * check has stored that.
  */
 function announceAbsent({ parts }: ReconcilerContext, { sender }: Held, { mediaBuyId }: BuyStream): void {
   parts.raiseAlarm({
@@ -163,7 +165,10 @@ function announceAbsent({ parts }: ReconcilerContext, { sender }: Held, { mediaB
   });
 }
 
-/** Raises the alarm that reports have set the clock of a stream (owed.md §2.2): once, because the step has noted it. */
+/**
+ * Raises the alarm that a stream's time zone was corrected by its reports (owed.md §2.2). It is raised once, because
+ * the check has stored that.
+ */
 function announceClock(
   { parts }: ReconcilerContext,
   { sender }: Held,
@@ -179,8 +184,8 @@ function announceClock(
 }
 
 /**
- * The stream without claims of events that are gone, and without tries for windows that have come. The alarm about its
- * clock follows after the step.
+ * Returns the stream without claims of events that no longer exist, and without tries for windows that have arrived.
+ * The alarm about the stream's clock is raised after the atomic change.
  */
 function cleaned(stream: BuyStream, owed: Owing): BuyStream {
   const gone = new Set(owed.gone);
@@ -197,7 +202,7 @@ function cleaned(stream: BuyStream, owed: Owing): BuyStream {
 type Wanted = 'ask' | 'totals' | PullCall;
 
 /**
- * The call that comes first: for the state of the buy, then for missing reports (owed.md §4.1), and last for its
+ * Returns the most urgent call: first for the state of the buy, then for missing reports (owed.md §4.1), last for its
  * totals.
  */
 function wantedOf(
@@ -218,12 +223,13 @@ function wantedOf(
 }
 
 /**
- * True if the seller is to be asked about a buy. It was never asked, or the buy was changed since. A window is missing
- * that had not ended then. Its flight is over now. Or it owes nothing and may go on, which is asked once a day.
+ * True if the seller must be asked about a buy. It was never asked, or the buy was changed since. Or a window is
+ * missing that had not ended at the last request. Or the flight is over now. Or the buy owes nothing but may go on, for
+ * which it is asked once a day.
  */
 function isToBeAsked(stream: BuyStream, owed: Owing, now: number): boolean {
   const { askedAt, changedAt = -Infinity } = stream;
-  // A buy without reports is only asked about after a change (owed.md §1.1).
+  // For a buy without reports, the seller is only asked after a change (owed.md §1.1).
   if (!hasReports(stream)) return changedAt > (askedAt ?? -Infinity);
   if (askedAt === undefined || changedAt > askedAt) return true;
   if (isOver(stream, now) && !isOver(stream, askedAt)) return true;
@@ -241,7 +247,7 @@ interface Wait {
   readonly isOpenFor: OpenFor;
 }
 
-/** The row of an open stream with the time of its next look. */
+/** Returns the row of an open stream, with the time of its next check. */
 function waiting(
   row: RegistrationRow,
   stream: BuyStream,
@@ -258,7 +264,7 @@ function waiting(
     owed.isPending ? now + PENDING_MS : Infinity,
     owed.held.length > 0 || isOpenFor === 'state' ? now + HELD_MS : Infinity,
   ];
-  // Whatever was due before now waits for something else, whose time is among these too.
+  // Times that have passed are ignored: what was due then now waits for one of the later times.
   const next = Math.min(...times.filter((at) => at > now), now + MOST_WAIT_MS);
   return streamRow(row, stream, 'open', { dueAt: Math.ceil(Math.max(next, now + LEAST_MS)) });
 }

@@ -1,5 +1,4 @@
-// Reads the facts about reports that the owner's function `schedule` returns into the stream (owed.md §1.2). Questions
-// about buys call it.
+// Adds the facts that the owner's function `schedule` returns to a stream (owed.md §1.2). Requests about buys call it.
 import { isJsonObject } from '../codec/members.ts';
 import { printableValue } from '../codec/printable-value.ts';
 import { onlyKnown } from '../config/validate.ts';
@@ -10,21 +9,21 @@ import { clockOf, FREQUENCIES, type Frequency } from '../windows/calendar.ts';
 import { joined, withTerms } from '../windows/terms.ts';
 import { placedAnew } from '../windows/stream.ts';
 
-/** The media buy that a schedule is asked for. */
+/** The media buy for which `schedule` is called. */
 export interface ScheduledBuy {
   /** The agent URL of the seller. */
   readonly agentUrl: string;
   readonly mediaBuyId: string;
   /** The products of its packages, as far as they are known. */
   readonly productIds: readonly string[];
-  /** Your own reference for the operation that bought it. */
+  /** Your own reference for the operation that made the media buy. */
   readonly ref?: string;
 }
 
 /**
- * The facts about a media buy's reports that you know better than the library. Most are the product's
- * `reporting_capabilities`, which sellers give with products and not with media buys. Members that are absent stay as
- * they are.
+ * Facts about a media buy's reports that you know better than the library. Most are in the product's
+ * `reporting_capabilities`, which sellers give with products but not with media buys. Absent members keep their known
+ * values.
  */
 export interface ReportSchedule {
   /** The product's `timezone`, in which days and months begin, e.g. `America/New_York`. Default: `UTC`. */
@@ -35,9 +34,9 @@ export interface ReportSchedule {
   readonly windowedPullGranularities?: readonly string[];
   /** The product's `date_range_support`. Default: `date_range`. */
   readonly dateRangeSupport?: 'date_range' | 'lifetime_only';
-  /** The frequency of the reports, in place of the one that was registered. */
+  /** The frequency of the reports, instead of the registered one. */
   readonly frequency?: Frequency;
-  /** The start of the flight, ISO 8601 with a zone, in place of the seller's. Requires `end`. */
+  /** The start of the flight, ISO 8601 with a zone, instead of the seller's. Requires `end`. */
   readonly start?: string;
   readonly end?: string;
 }
@@ -57,7 +56,7 @@ const KNOWN: Readonly<Record<keyof ReportSchedule, true>> = {
 };
 
 /**
- * The stream with the owner's facts.
+ * Returns the stream with the owner's facts.
  * @param given the result of the owner's function.
  * @throws ConfigError
  */
@@ -99,7 +98,7 @@ function withZone(stream: BuyStream, { timeZone }: ReportSchedule): BuyStream {
   if (typeof timeZone !== 'string' || !clockOf(timeZone)) {
     return fail(`timeZone ${JSON.stringify(printableValue(timeZone))} is not a time zone of this runtime.`);
   }
-  // Reports have shown that this is not the seller's clock.
+  // The reports have already shown that the seller does not use this time zone.
   if (stream.clock.source === 'reports' && stream.clock.declared === timeZone) return stream;
   return { ...stream, clock: { zone: timeZone, source: 'product' } };
 }

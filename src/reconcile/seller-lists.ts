@@ -1,5 +1,5 @@
-// Reads a list of a seller page by page, until it ends or reaches a bound (owed.md §10.2). Discovery reads media buys
-// and tasks by it.
+// Reads a list of a seller page by page, until the list ends or a limit is reached (owed.md §10.2). Discovery reads
+// media buys and tasks with it.
 import { utf8 } from '../codec/encoding.ts';
 import { MAX_TEXT, printableText } from '../codec/printable.ts';
 import { parseStrictObject } from '../codec/strict-json.ts';
@@ -11,26 +11,26 @@ import type { DiscoveryError } from './discover-types.ts';
 import type { Entries } from './discovered.ts';
 import { cursorIn } from './question.ts';
 
-/** The largest number of pages of a list that one call reads, and that all calls read. */
+/** The most pages of a list that one call reads, and that all calls with `next` read together. */
 const MOST_PAGES = 100;
 const MOST_IN_ALL = 1000;
-/** The page size: the largest that there may be. */
+/** The page size: the largest that the protocol allows. */
 export const A_PAGE = 100;
 
-/** A place in a list: behind that many pages, with a cursor; '' at its beginning. */
+/** A position in a list: the number of pages before it, and the cursor of the next page; '' at the beginning. */
 export type Behind = readonly [pages: number, cursor: string];
 
-/** The places in the lists of a seller; absent: the list has ended. */
+/** The positions in the lists of a seller; absent: the list has ended. */
 export type Places = { readonly [K in DiscoveryError['of']]?: Behind | undefined };
 
-/** The beginning of all lists. */
+/** The positions at the beginning of all lists. */
 const BEGINNING: Places = { mediaBuys: [0, ''], tasks: [0, ''] };
 
-/** The places as `next`; undefined if nothing follows. */
+/** Returns the positions in the form of `next`; undefined if all lists have ended. */
 export const textOf = (places: Places): string | undefined =>
   Object.values(places).some((one) => one !== undefined) ? JSON.stringify(places) : undefined;
 
-/** The places in an `after`. @throws RegistrationError */
+/** Returns the positions in an `after`. @throws RegistrationError */
 export function placesIn(after: unknown): Places {
   if (after === undefined) return BEGINNING;
   const parsed = typeof after === 'string' ? parseStrictObject(utf8(after)) : undefined;
@@ -55,32 +55,32 @@ function isBehind(value: unknown): value is Behind {
   return isCount && typeof cursor === 'string' && cursor.length <= MAX_TEXT;
 }
 
-/** A list of a seller. */
+/** A list of a seller, and the functions that read it. */
 export interface SellerList<T> {
   readonly of: DiscoveryError['of'];
   /** The name of the list in the answer. */
   readonly name: string;
-  /** Asks for a page. */
+  /** Requests a page. */
   readonly ask: (pagination: { readonly max_results: number; readonly cursor?: string }) => Promise<unknown>;
-  /** Reads a page; undefined: it has no such list. */
+  /** Reads the entries of a page; undefined if the page has no such list. */
   readonly read: (data: unknown) => Entries<T> | undefined;
   readonly idOf: (one: T) => string;
-  /** The entries of a page that are unknown here. */
+  /** Returns those entries of a page that the store does not know. */
   readonly unknown: (found: readonly T[]) => Promise<readonly T[]>;
 }
 
-/** As much of a list as was read. */
+/** The result of reading a list. */
 export interface ListRead<T> {
   readonly found: readonly T[];
   readonly errors: readonly DiscoveryError[];
   /** The number of pages that this call has read. */
   readonly pages: number;
-  /** The error that ended it early, as it was thrown. */
+  /** The error that ended the reading early, as it was thrown. */
   readonly thrown?: unknown;
   readonly next?: Behind;
 }
 
-/** Reads on behind a page. An error ends it, and what came stays. */
+/** Reads a list from a position on. An error ends the reading, and the entries so far are returned. */
 export async function readList<T>(list: SellerList<T>, [before, first]: Behind): Promise<ListRead<T>> {
   const reading = readingOf(list, first);
   let cursor = first;
@@ -92,7 +92,7 @@ export async function readList<T>(list: SellerList<T>, [before, first]: Behind):
       if (next === undefined) return reading.read();
       cursor = next;
     } catch (thrown) {
-      // The store is unavailable: nothing can be said about what came.
+      // While the store is unavailable it is unknown which entries are new.
       if (isOfKind(thrown, Fault)) throw thrown;
       return { ...reading.read(errorOf(list.of, thrown)), thrown, ...(mayHelp(thrown) && { next: behind }) };
     }
@@ -104,7 +104,7 @@ function readingOf<T>(list: SellerList<T>, first: string) {
   const found: T[] = [];
   const [ids, cursors] = [new Set<string>(), new Set([first])];
   let [pages, unfit, left] = [0, 0, 0];
-  /** Adds a page. @returns true if it has only entries that came before. */
+  /** Adds the entries of a page. @returns true if all of them came before. */
   const add = async (entries: Entries<T>): Promise<boolean> => {
     pages += 1;
     unfit += entries.unfit;
@@ -122,9 +122,9 @@ function readingOf<T>(list: SellerList<T>, first: string) {
       errors: [...(error ? [error] : []), ...skipped(list.of, { unfit, left })],
     }),
     /**
-     * Takes a page.
-     * @returns the cursor of the next.
-     * @throws RegistrationError for a page after which no more can be read.
+     * Reads a page.
+     * @returns the cursor of the next page.
+     * @throws RegistrationError if no page can be read after this one.
      */
     take: async (data: unknown, before: number): Promise<string | undefined> => {
       const entries = list.read(data);
@@ -161,7 +161,7 @@ function skipped(
   ];
 }
 
-/** The error beside the entries that came. */
+/** Returns the error that is reported together with the entries so far. */
 function errorOf(of: DiscoveryError['of'], thrown: unknown): DiscoveryError {
   const failure = failureOf(thrown);
   return { of, code: printableText(codeOf(thrown, failure)), message: failure.message };
@@ -175,10 +175,10 @@ function codeOf(thrown: unknown, failure: PollFailure): string {
   return failure.kind === 'refused' && failure.code !== '' ? failure.code : 'unanswered';
 }
 
-/** The code for a seller that does not have a list. */
+/** The code for a seller that has no such list. */
 export const NO_LIST = 'no_operation';
 
-/** True if the same question may be answered later. */
+/** True if the same request may be answered later. */
 function mayHelp(thrown: unknown): boolean {
   const { kind } = failureOf(thrown);
   return (kind === 'busy' || kind === 'failed') && !isOfKind(thrown, RegistrationError);

@@ -1,23 +1,23 @@
-// Reads the impairments of a media buy in an answer of `get_media_buys` (owed.md §6.3). Pure. Snapshots and questions
-// about buys call it through tell-states.ts.
+// Reads the impairments of a media buy in an answer of `get_media_buys` (owed.md §6.3). It is pure. Snapshots and
+// requests about buys call it through tell-states.ts.
 import { isJsonObject, type JsonObject, present, textMember } from '../codec/members.ts';
 import { instantIn } from '../registrations/asked-reports.ts';
 import type { SnapshotAnswer, SnapshotEntry } from '../states/judge.ts';
 import { isTerminalBuy } from '../windows/ends.ts';
 import { countedInstant, MAX_STATE_ID, stateWord } from '../states/states.ts';
 
-/** The largest number of impairments of a media buy that are read. */
+/** The most impairments of a media buy that are read. */
 const MOST_ENTRIES = 10_000;
 
 /**
- * The impairments in a row.
- * @param row of the media buy.
- * @param askedAt the time of the question, on the store's clock.
- * @returns undefined if it says nothing about impairments.
+ * Returns the impairments in a row.
+ * @param row the row of the media buy.
+ * @param askedAt the time of the request, on the store's clock.
+ * @returns undefined if the row says nothing about impairments.
  */
 export function impairmentsIn(row: JsonObject, askedAt: number): SnapshotAnswer | undefined {
   const asOf = countedInstant(instantIn(row, 'status_as_of'), askedAt);
-  // A terminal buy stays terminal, so the time at which the seller wrote it does not matter.
+  // A terminal buy stays terminal, so the time of the seller's answer is not needed.
   if (isTerminalBuy(textMember(row, 'status'))) return nothingImpaired(askedAt);
   const said = { isTerminal: false, askedAt, ...(asOf !== undefined && { asOf }) };
   const list = present(row, 'impairments');
@@ -25,7 +25,7 @@ export function impairmentsIn(row: JsonObject, askedAt: number): SnapshotAnswer 
   return list === undefined && textMember(row, 'health') === 'ok' ? { entries: [], ...said } : undefined;
 }
 
-/** The impairments of a terminal media buy: none. @param askedAt on the store's clock, Unix ms. */
+/** Returns the answer that a terminal media buy has no impairments. @param askedAt on the store's clock, Unix ms. */
 export const nothingImpaired = (askedAt: number): SnapshotAnswer => ({
   entries: [],
   isTerminal: true,
@@ -46,7 +46,7 @@ function entriesIn(list: readonly unknown[], now: number): Entries {
   return { entries: [...entries.values()], ...(isPartial && { isPartial }) };
 }
 
-/** One impairment. @returns undefined if it has no id. */
+/** Reads one impairment. @returns undefined if it has no valid id. */
 function entryIn(one: unknown, now: number): SnapshotEntry | undefined {
   const id = isJsonObject(one) ? textMember(one, 'impairment_id') : undefined;
   if (!isJsonObject(one) || !id || id.length > MAX_STATE_ID) return undefined;

@@ -1,5 +1,5 @@
-// Asks a seller in rounds for the impairments of its open media buys, a hundred in a call (owed.md §6.2).
-// `reconciler.start` runs its loop. A round asks for each open stream of the seller once.
+// Asks a seller for the impairments of its open media buys, a hundred in a call (owed.md §6.2). `reconciler.start` runs
+// its loop. A round is one pass, in which each open stream of the seller is requested once.
 import type { JsonObject } from '../codec/members.ts';
 import type { Declared } from '../keys/declarations.ts';
 import type { JsonObject as Arguments } from '../registrations/answer-json.ts';
@@ -17,9 +17,9 @@ import { type Answered, askSeller, cursorIn, pauseOf } from './question.ts';
 import { isReaderRow, lookAtStates, type Readers } from './state-readers.ts';
 import { snappedBuy, type Snapped, tellImpairments } from './tell-states.ts';
 
-/** The largest number of media buys in a call. */
+/** The most media buys in one call. */
 const MOST_BUYS = 100;
-/** The first wait after a failed question, doubled with each. Ms. */
+/** The wait after the first failed request. It doubles with each further failure. Ms. */
 const FAILED_MS = 60_000;
 
 export const roundLoop = (
@@ -35,17 +35,17 @@ export const roundLoop = (
     failed: 'The impairments of media buys could not be read: they are asked for again.',
   });
 
-/** The streams that are asked for together. */
+/** The media buys that are requested together. */
 interface Batch {
-  /** The ids of their rows, by media buy. */
+  /** The ids of the streams' rows, by media buy. */
   readonly ids: ReadonlyMap<string, string>;
-  /** The number of streams on the page, including those that are not asked for. */
+  /** The number of streams on the page, including those that are not requested. */
   readonly found: number;
   /** The cursor of the next page. */
   readonly next?: string | undefined;
 }
 
-/** Looks at a row, with at most one call. The next look continues behind it. */
+/** Checks a row, with at most one call. The next check continues after this batch. */
 async function lookAtRound(
   context: ReconcilerContext,
   row: RegistrationRow,
@@ -63,8 +63,7 @@ async function lookAtRound(
 }
 
 /**
- * Asks the seller first for its capabilities, because they decide if it is asked for impairments and if an alarm is
- * raised.
+ * First asks the seller for its capabilities. They decide if its impairments are requested, and if an alarm is raised.
  */
 function learn(
   { capabilities, sessions, callMs }: ReconcilerContext,
@@ -72,18 +71,18 @@ function learn(
   { ref }: SnapshotRound,
   stopping: AbortSignal,
 ): Promise<void> {
-  // The lease is twice `callMs`, and the question that follows may take it once.
+  // The lease is twice `callMs`, and the request that follows may take `callMs`.
   const limit = { ms: callMs / 2, reason: 'the snapshot is to be read' };
   return limited(limit, stopping, (signal) =>
     capabilities.ask({ agentUrl: sender, sessions, ...(ref !== undefined && { ref }) }, signal),
   ).catch(() => undefined);
 }
 
-/** True unless a seller declares that it does not show impairments to those who ask (owed.md §6.2). */
+/** True unless a seller declares that impairments cannot be requested from it (owed.md §6.2). */
 const hasSnapshots = ({ surfaces }: Declared): boolean =>
   surfaces === undefined || surfaces.includes('snapshot') || surfaces.includes('webhook');
 
-/** Edition 3.0 has no impairments. */
+/** True for editions before 3.1, which have no impairments. */
 const isBefore31 = (edition: string | undefined): boolean =>
   edition !== undefined && /^(?:[0-2]\.|3\.0$)/.test(edition);
 
@@ -111,11 +110,11 @@ async function batchOf(
   return { ids: new Map(ids), found: rows.length, next };
 }
 
-/** False for a media buy that is over and whose impairments have ended. */
+/** False for a media buy that is over and has no open impairment. */
 const mayBeImpaired = ({ status, states = [] }: BuyStream): boolean =>
   !isTerminalBuy(status) || states.some(({ isEnded }) => !isEnded);
 
-/** Skips a page of streams none of which is asked for. */
+/** Skips a page of streams if none of them has to be requested. */
 async function passed(
   { rows: store, snapshotMs }: ReconcilerContext,
   held: RegistrationRow,
@@ -167,7 +166,7 @@ const argumentsOf = ({ account, page }: SnapshotRound, { ids }: Batch): Argument
   pagination: { max_results: MOST_BUYS, ...(page && { cursor: page.cursor }) },
 });
 
-/** A question, and its outcome. */
+/** A request, and its outcome. */
 interface Asked {
   readonly answered: Answered;
   readonly askedAt: number;
@@ -175,7 +174,7 @@ interface Asked {
   readonly isStopping: boolean;
 }
 
-/** Notes the answer and continues the round, in one step. @returns the news by media buy. */
+/** Stores the answer and continues the round, in one atomic change. @returns the news, by media buy. */
 function take(
   { rows: store, snapshotMs, leaseMs }: ReconcilerContext,
   held: Held,
@@ -202,7 +201,10 @@ function take(
   });
 }
 
-/** Notes a snapshot in the stream of its media buy. If the buy has changed, it is asked about (owed.md §6.3). */
+/**
+ * Stores a snapshot in the stream of its media buy. If the buy has changed, a request about it becomes due (owed.md
+ * §6.3).
+ */
 function noted(
   rows: RegistrationRows,
   id: string,
@@ -216,7 +218,8 @@ function noted(
   const one = snappedBuy({ rows, ...times }, known, said);
   const isChanged = isAnother(known, said, times.now);
   const stream = isChanged ? { ...one.holder, changedAt: times.now } : one.holder;
-  // A process that looks at the stream now goes on: its facts are as new, or the next snapshot shows a difference.
+  // If a process is checking the stream now, it continues: its facts are as new, or the next snapshot shows a
+  // difference.
   const isLater = (row.dueAt ?? Infinity) > times.now + leaseMs;
   const dueAt = isChanged && isLater ? Math.ceil(times.now) : row.dueAt;
   if (stream !== known) rows.save(streamRow(row, stream, 'open', { dueAt }));
@@ -224,13 +227,14 @@ function noted(
 }
 
 /**
- * The shortest time between two questions because of a new revision alone: a seller may make one at every question. Ms.
+ * The shortest time between two requests that are made only because of a new revision, because a seller may give a new
+ * one each time. Ms.
  */
 const REVISED_MS = 3_600_000;
 
 /**
- * True if a media buy has changed since it was asked about. For a buy without reports, its end is the first change that
- * counts.
+ * True if a media buy has changed since the seller was asked about it. For a buy without reports, only its end is a
+ * relevant change.
  */
 function isAnother(known: BuyStream, said: JsonObject, now: number): boolean {
   const { status, revision = known.revision } = standingIn(said);
@@ -245,13 +249,13 @@ interface Gone {
   readonly askedAt: number;
   readonly snapshotMs: number;
   readonly data: unknown;
-  /** The number of requested media buys in the answer. */
+  /** The number of requested media buys that the answer contains. */
   readonly brought: number;
 }
 
 /**
- * The row after a question. The pages of an answer are followed while they bring media buys that were asked for. Each
- * batch is asked for once a round, even if that fails, so no round has more calls than its media buys need.
+ * Returns the row after a request. Further pages of an answer are read as long as they contain requested media buys.
+ * Each batch is requested once in a round, even if that fails. So a round has no more calls than its media buys need.
  */
 function goneOn(
   row: RegistrationRow,
@@ -268,7 +272,7 @@ function goneOn(
   return behind(roundRow(row, { ...round, began }, now), batch, { now, snapshotMs, failures });
 }
 
-/** The row after a batch: the next batch is asked for at once, and the next round begins when it is due. */
+/** Returns the row after a batch: the next batch is due at once, and the next round at its time. */
 function behind(
   row: RegistrationRow,
   { found, next }: Batch,

@@ -1,4 +1,4 @@
-// Reads the states that subscriptions tell of, by functions of the owner (owed.md §6.8). The loop of snapshots calls
+// Reads the current states for subscriptions with functions of the owner (owed.md §6.8). The loop of snapshots calls
 // it; `reconciler.snapshot` registers the functions.
 import { isJsonObject, type JsonObject } from '../codec/members.ts';
 import { printableValue } from '../codec/printable-value.ts';
@@ -17,14 +17,14 @@ import type { RegistrationRow, RegistrationRows } from '../stores/store.ts';
 import { heldRow, type ReconcilerContext } from './context.ts';
 import { snapped, type Snapped, tellStates } from './tell-states.ts';
 
-/** The subscription whose states a `SnapshotReader` is to read. */
+/** The subscription whose states a `SnapshotReader` must read. */
 export interface SnapshotQuery {
   /** The agent URL of the seller. */
   readonly agentUrl: string;
-  /** The seller's id of the account. Absent if the subscription is of the whole agent. */
+  /** The seller's id of the account. Absent if the subscription is for the whole agent. */
   readonly accountId?: string;
   readonly subscriberId: string;
-  /** Your own reference of the subscription. */
+  /** The `ref` of the subscription. */
   readonly ref: string;
   /** Aborts after `callMs`, and when the reconciler stops. */
   readonly signal: AbortSignal;
@@ -32,30 +32,30 @@ export interface SnapshotQuery {
 
 /** The state of one thing, e.g. of a creative, as a `SnapshotReader` returns it. */
 export interface SnapshotState {
-  /** The id that events have, e.g. the `creative_id`. */
+  /** The id that events use for the thing, e.g. the `creative_id`. */
   readonly id: string;
-  /** The time of its last change, as the seller says, RFC 3339 with a zone. */
+  /** The time of its last change, as the seller states it, RFC 3339 with a zone. */
   readonly observedAt?: string | undefined;
-  /** The payload of an event that tells the state. A handler gets it as it is. JSON. */
+  /** The payload of an event that reports the state, as JSON. A handler gets it unchanged. */
   readonly payload: Readonly<Record<string, unknown>>;
 }
 
 /**
- * Returns all states that hold now, at most 1 000, as the seller has them. A state that was told before and is absent
+ * Returns all states that are current at the seller, at most 1 000. A state that was reported before and is absent now
  * has ended.
  */
 export type SnapshotReader = (
   query: SnapshotQuery,
 ) => readonly SnapshotState[] | Promise<readonly SnapshotState[]>;
 
-/** The readers of a process, by the types of events. */
+/** The readers of a process, by event type. */
 export type Readers = ReadonlyMap<string, SnapshotReader>;
 
-/** The row of a subscription and a type. */
+/** The row of a subscription and an event type. */
 interface ReaderRow extends StateHolder {
   readonly type: string;
   readonly subscriberId: string;
-  /** On the store's clock, Unix ms. */
+  /** The time at which the row was made, on the store's clock, Unix ms. */
   readonly since: number;
 }
 
@@ -76,7 +76,7 @@ export function requireReader(readers: Readers, type: unknown, read: unknown): v
     fail(`${type as string} has a reader already. Give one function for each type.`);
 }
 
-/** The loop that makes rows for subscriptions without one. It runs until the signal aborts. */
+/** Makes rows for subscriptions that have none, in a loop. It runs until the signal aborts. */
 export function readerRowsLoop(
   context: ReconcilerContext,
   hashes: Hashes,
@@ -87,7 +87,7 @@ export function readerRowsLoop(
   return async (stopping) => {
     let nextAt = 0;
     while (!stopping.aborted) {
-      // A reader may be registered at any time. Subscriptions are looked for as often as they are read.
+      // A reader may be registered at any time. Otherwise subscriptions are searched as often as they are read.
       const isNew = [...readers.keys()].some((type) => !found.has(type));
       if (isNew || parts.now() >= nextAt) {
         try {
@@ -104,7 +104,7 @@ export function readerRowsLoop(
   };
 }
 
-/** Makes the rows of subscriptions that have none yet. */
+/** Makes the rows of subscriptions that do not have one yet. */
 async function addReaderRows(
   { rows: store }: ReconcilerContext,
   hashes: Hashes,
@@ -140,13 +140,13 @@ function addReaderRow(
 
 const readerRowIn = ({ value }: RegistrationRow): ReaderRow => JSON.parse(value) as ReaderRow;
 
-/** True for a row of a reader. */
+/** True if the row belongs to a reader. */
 export const isReaderRow = (row: RegistrationRow): boolean => 'type' in readerRowIn(row);
 
-/** The time for which a process without a reader leaves a row to others. Ms. */
+/** The time for which a process that has no reader for a row leaves it to other processes. Ms. */
 const LEFT_MS = 60_000;
 
-/** Looks at the states of a subscription. */
+/** Reads the states of a subscription, if that is due. */
 export async function lookAtStates(
   context: ReconcilerContext,
   readers: Readers,
@@ -184,7 +184,7 @@ interface BegunRead {
   readonly askedAt: number;
 }
 
-/** Begins to read. The row of a subscription that is no longer kept is deleted. */
+/** Begins to read. If the subscription no longer exists, its row is deleted. */
 function begin(
   rows: RegistrationRows,
   held: RegistrationRow,
@@ -213,8 +213,8 @@ function begin(
 }
 
 /**
- * The states that the owner's function returns.
- * @returns undefined if it failed, or returned something else: then nothing changes.
+ * Returns the states that the owner's function returns.
+ * @returns undefined if the function failed, or returned something else: then nothing changes.
  */
 async function answerOf(
   { parts, callMs }: ReconcilerContext,

@@ -1,4 +1,4 @@
-// Describes the account of one media buy, from its stream and the windows that it owes (owed.md §5.1). Pure. The
+// Describes the account of one media buy, from its stream and the windows that it owes (owed.md §5.1). It is pure. The
 // account, the metrics and `proto-webhooks owed` use it.
 import type { BuyStream, ComparedTotals } from '../registrations/streams.ts';
 import { statesIn } from '../states/states.ts';
@@ -14,70 +14,76 @@ import { unpullable } from './pull.ts';
 export interface StreamAccount {
   readonly agentUrl: string;
   readonly mediaBuyId: string;
-  /** null: no reports are asked for. */
+  /** The frequency of the reports; null: none are requested. */
   readonly frequency: Frequency | null;
   /**
-   * The clock by which days and months begin, and its source. `product`: the option `schedule`. `reports`: two periods
-   * in a row fit UTC and not that zone.
+   * The time zone in which days and months begin, and its source. `product`: the option `schedule`. `reports`: two
+   * consecutive periods fit UTC and not the declared zone.
    */
   readonly zone: { readonly value: string; readonly source: 'product' | 'reports' | 'default' };
   readonly windows: {
-    /** The windows that are due by now. */
+    /** The number of windows that are due now. */
     readonly due: number;
-    /** The windows that webhooks brought first, and those that a pull brought. Their handlers have completed. */
+    /** The numbers of windows whose first report came by a webhook, and by a request. Their handlers have completed. */
     readonly byWebhook: number;
     readonly byPull: number;
-    /** The reports whose window another event had brought before. */
+    /** The number of reports whose window had already been brought by another event. */
     readonly repeated: number;
   };
   readonly missing: readonly MissingWindow[];
-  /** The windows whose event is DEAD: redrive or discard it. */
+  /** The windows whose event is DEAD: redrive or discard that event. */
   readonly held: readonly HeldWindow[];
-  /** The last periods that fit no window of the media buy. Their events were handled. */
+  /** The latest reported periods that fit no window of the media buy. Their events were handled. */
   readonly unaligned: readonly { readonly start: string; readonly end: string; readonly key: string }[];
-  /** The impairments that are open, and those that ended in the last 30 days. */
+  /** The impairments that are open, and those that ended within the last 30 days. */
   readonly impairments: readonly ImpairmentAccount[];
-  /** The reason why it is not known what the media buy owes. */
+  /** The reason why it is unknown which reports the media buy owes. */
   readonly unverifiable?: string;
-  /** The `final` report: it came, or it did not by its time. Absent if that is not known, or no reports are asked for. */
+  /**
+   * The `final` report: it came, or it did not come in time. Absent if that is not known yet, or no reports are
+   * requested.
+   */
   readonly final?: 'received' | 'absent';
-  /** The totals, if `ours` is given and the media buy has ended: compared, or the reason why they are not. */
+  /**
+   * The result of comparing totals, or the reason why they are not compared. Present if `ours` is given and the media
+   * buy has ended.
+   */
   readonly totals?: TotalsAccount | { readonly error: string };
-  /** True if the media buy has ended, and nothing of it is to be done. */
+  /** True if the media buy has ended, and nothing remains to be done for it. */
   readonly closed: boolean;
-  /** The time at which it was closed, ISO 8601. */
+  /** The time of its closing, ISO 8601. */
   readonly closedAt?: string;
 }
 
-/** The totals of a media buy, as they were compared. */
+/** The compared totals of a media buy. */
 export interface TotalsAccount extends Omit<ComparedTotals, 'at'> {
   /** The time of the comparison, ISO 8601. */
   readonly at: string;
 }
 
-/** An impairment of a media buy, as handlers were told of it last. */
+/** An impairment of a media buy, as it was last reported to handlers. */
 export interface ImpairmentAccount {
   /** The `impairment_id`. */
   readonly id: string;
   readonly state: 'open' | 'ended';
-  /** The time of its last change, ISO 8601, on the seller's clock if that said it. */
+  /** The time of its last change, ISO 8601, on the seller's clock if the seller stated it. */
   readonly observedAt: string;
-  /** The channel that told it. */
+  /** The channel by which the last change came. */
   readonly source: 'webhook' | 'pull';
 }
 
-/** A window that is due and did not come. */
+/** A window that is due, but whose report did not come. */
 export interface MissingWindow {
   /** ISO 8601, in UTC. */
   readonly start: string;
   readonly end: string;
-  /** The time at which it was due, ISO 8601. */
+  /** The time at which its report was due, ISO 8601. */
   readonly dueAt: string;
-  /** The number of pulls without success; 0 if it is no longer pulled. */
+  /** The number of failed requests for it; 0 if it is no longer requested. */
   readonly tries: number;
-  /** The error of the last one, or the reason why it cannot be pulled. */
+  /** The error of the last request, or the reason why it cannot be requested. */
   readonly lastError?: string;
-  /** False if it cannot be pulled: ask the seller. */
+  /** False if the report cannot be requested: contact the seller. */
   readonly recoverable: boolean;
 }
 
@@ -94,11 +100,11 @@ const iso = (ms: number): string => new Date(ms).toISOString();
 /** The most windows of one media buy that are listed: a year of hours. */
 const MOST_LISTED = 10_000;
 
-/** True if nothing of a stream is missing, held or unverifiable (owed.md §5.1). */
+/** True if no window of a stream is missing or held, and the stream is not unverifiable (owed.md §5.1). */
 export const isWhole = ({ missing, held, unverifiable }: StreamAccount): boolean =>
   missing.length === 0 && held.length === 0 && unverifiable === undefined;
 
-/** The facts beside a stream: what it owes, and the time of that. */
+/** The additional facts about a stream: the windows that it owes, and the time of the evaluation. */
 export interface Seen {
   readonly owed: Owing;
   readonly now: number;
@@ -143,8 +149,9 @@ function totalsIn({ totals }: BuyStream): Pick<StreamAccount, 'totals'> {
 }
 
 /**
- * True if something of a stream is newer (owed.md §9.2): its media buy, terms, end, closing, totals, a state, or the
- * end of a window. An unverifiable stream is always news, because the time since which it is so is unknown.
+ * True if something of a stream is newer than `since` (owed.md §9.2). It may be the media buy, terms, end, closing,
+ * totals, a state, or the end of a window. An unverifiable stream is always news, because it is unknown since when it
+ * is unverifiable.
  */
 export function isNews(stream: BuyStream, owed: Owing, since: number): boolean {
   const { terms, unplaced } = stream;
@@ -163,7 +170,10 @@ export function isNews(stream: BuyStream, owed: Owing, since: number): boolean {
   });
 }
 
-/** The reason why a stream is unverifiable. If it is unknown what it owes, it is never called complete. */
+/**
+ * Returns the reason why a stream is unverifiable; otherwise undefined. A stream is never called complete if it is
+ * unknown what it owes.
+ */
 function unverifiableIn(stream: BuyStream): string | undefined {
   const { unverifiable, terms } = stream;
   if (unverifiable !== undefined || !hasReports(stream)) return unverifiable;

@@ -1,5 +1,5 @@
-// Counts the operations of the account, and names those that need attention (owed.md §9). The account calls it. It
-// reads all rows page by page, and keeps only the few that it names.
+// Counts the operations of the account, and lists those that need attention (owed.md §9). The account calls it. It
+// reads all rows page by page, and keeps only the few that it lists.
 import type { Hashes } from '../crypto/engine.ts';
 import { allRows } from '../registrations/operation-rows.ts';
 import { type OperationState, type Stored, storedIn } from '../registrations/operation.ts';
@@ -10,26 +10,27 @@ import type { RegistrationRow, RegistrationRows, StoreRegistrations } from '../s
 /** The operations of the seller, or of all sellers: how many there are in each state, and which need attention. */
 export interface TaskCounts {
   readonly ended: number;
-  /** Calls without an answer, and tasks that have not ended. */
+  /** The number of calls without an answer and of tasks that have not ended. */
   readonly open: number;
-  /** Tasks that are no longer polled, and have not ended. */
+  /** The number of tasks that are no longer polled, but have not ended. */
   readonly unresolved: number;
-  /** Calls of which nobody knows if they were performed. */
+  /** The number of calls for which it is unknown if they were performed. */
   readonly orphaned: number;
-  /** The time of registration of the oldest of them, Unix ms; absent if there is none. */
+  /** The time of registration of the oldest open, unresolved or orphaned one, Unix ms; absent if there is none. */
   readonly since?: number;
   /**
-   * The number of operations that were registered, and that ended, after the query's `since`. Absent without it. An
-   * operation whose end was stored by an earlier version of this package is not counted as ended.
+   * The number of operations that were registered after the query's `since`, and of those that ended after it. Absent
+   * if the query has no `since`. An operation whose end was stored by an earlier version of this package is not counted
+   * as ended.
    */
   readonly changed?: { readonly registered: number; readonly ended: number };
   /**
    * Up to 100 operations that need attention, the oldest first. If there are more, unresolved and orphaned ones come
-   * before open ones. With `since` only those that were registered, orphaned or left unresolved after it, as far as
+   * before open ones. With `since`, only those that were registered, orphaned or left unresolved after it, as far as
    * that is known.
    */
   readonly attention: readonly TaskAttention[];
-  /** Up to 10 sellers that have open operations, the seller of the oldest one first. */
+  /** Up to 10 sellers with open operations. The seller of the oldest operation comes first. */
   readonly sellers: readonly SellerBacklog[];
 }
 
@@ -45,14 +46,14 @@ export interface TaskAttention {
   /**
    * - `open`: the call was not answered yet, or its task has not ended.
    * - `unresolved`: the task has not ended, and is no longer polled.
-   * - `orphaned`: nobody knows if the call was performed.
+   * - `orphaned`: it is unknown if the call was performed.
    */
   readonly state: 'open' | 'unresolved' | 'orphaned';
   /** The time of registration, Unix ms on the store's clock. */
   readonly since: number;
-  /** The time from `since` until `asOf` of the account, ms. */
+  /** The time from `since` to the account's `asOf`, ms. */
   readonly ageMs: number;
-  /** The advice of one sentence. Absent for an open operation. */
+  /** Advice in one sentence. Absent for an open operation. */
   readonly todo?: string;
 }
 
@@ -60,11 +61,11 @@ export interface TaskAttention {
 export interface SellerBacklog {
   readonly agentUrl: string;
   readonly open: number;
-  /** The age of the oldest one, ms. */
+  /** The age of its oldest open operation, ms. */
   readonly oldestMs: number;
 }
 
-/** The largest number of operations that are named, and of sellers. */
+/** The most operations that are listed, and the most sellers. */
 const MOST_NAMED = 100;
 const MOST_SELLERS = 10;
 
@@ -83,11 +84,11 @@ const STATES: Readonly<Record<OperationState, 'ended' | 'open' | 'orphaned' | un
   refused: undefined,
 };
 
-/** The query for operations, and its time. */
+/** The query for operations, with its time. */
 export interface TasksQuery {
-  /** Undefined: all sellers. */
+  /** The agent URL of the seller; undefined: all sellers. */
   readonly agentUrl: string | undefined;
-  /** Undefined: everything is news. */
+  /** The time after which changes are listed; undefined: everything is listed. */
   readonly since: number | undefined;
   readonly asOf: number;
 }
@@ -97,12 +98,12 @@ interface TasksSource {
   readonly hashes: Hashes;
 }
 
-/** An operation that may be named. */
+/** An operation that may be listed. */
 interface Candidate {
   readonly agentUrl: string;
   readonly operationId: string;
   readonly since: number;
-  /** Present if its task is no longer polled. */
+  /** The row of its task. Present if the task is no longer polled. */
   readonly watch?: Watch;
 }
 
@@ -122,7 +123,7 @@ export async function tasksOf({ rows, hashes }: TasksSource, query: TasksQuery):
   return { ...counts, attention: attentionOf(named), sellers };
 }
 
-/** Counts rows, which come seller by seller. */
+/** Counts rows, which come ordered by seller. */
 function counter({ since: from = -Infinity, asOf }: TasksQuery) {
   const counts = { ended: 0, open: 0, orphaned: 0, unresolved: 0 };
   const changed = { registered: 0, ended: 0 };
@@ -180,7 +181,7 @@ function counter({ since: from = -Infinity, asOf }: TasksQuery) {
 
 type Backlog = Pick<SellerBacklog, 'agentUrl' | 'open'> & { readonly since: number };
 
-/** Keeps the oldest of any number. */
+/** Keeps the oldest `most` of any number of items. */
 function oldest<T extends { readonly since: number }>(most: number) {
   let kept: T[] = [];
   const all = (): readonly T[] => (kept = kept.toSorted((a, b) => a.since - b.since).slice(0, most));
@@ -193,7 +194,7 @@ function oldest<T extends { readonly since: number }>(most: number) {
   };
 }
 
-/** The present state of candidates, by one step for each seller. */
+/** Returns the current state of candidates, with one atomic call for each seller. */
 async function namedIn(
   { rows, hashes }: TasksSource,
   { asOf }: TasksQuery,
@@ -203,7 +204,7 @@ async function namedIn(
   for (const one of candidates) {
     const own = bySeller.get(one.agentUrl) ?? new Map<string, Candidate>();
     bySeller.set(one.agentUrl, own);
-    // An open operation whose task is no longer polled is in both lists.
+    // An open operation whose task is no longer polled is in both lists, so only its first entry is kept.
     if (!own.has(one.operationId)) own.set(one.operationId, one);
   }
   const found = await Promise.all(
@@ -214,7 +215,7 @@ async function namedIn(
   return found.flat().flatMap((one) => one ?? []);
 }
 
-/** One operation as it is named. @returns undefined if it has ended meanwhile. */
+/** Returns an operation in the form for the list. @returns undefined if it has ended meanwhile. */
 function attentionIn(
   rows: RegistrationRows,
   hashes: Hashes,
@@ -222,7 +223,7 @@ function attentionIn(
   asOf: number,
 ): TaskAttention | undefined {
   const row = rows.get('operation', storedId(operationId, hashes));
-  // If the operation has expired, its watch says what is known.
+  // If the operation has expired, the row of its task has what is still known.
   const stored = row ? storedIn(row) : undefined;
   const of = { ...watch, ...stored, taskId: watch?.taskId ?? stored?.taskId };
   const state = stateOf(rows, hashes, of);
@@ -252,7 +253,7 @@ function stateOf(
   return is === 'ended' ? undefined : is;
 }
 
-/** The operations that somebody has to act on; in the places left the oldest others. */
+/** Returns the operations that need an action. If there is room left, the oldest other operations follow. */
 function attentionOf(named: readonly TaskAttention[]): readonly TaskAttention[] {
   const inOrder = named.toSorted((a, b) => a.since - b.since);
   const first = inOrder.filter(({ todo }) => todo !== undefined).slice(0, MOST_NAMED);

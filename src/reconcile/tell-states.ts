@@ -1,5 +1,5 @@
-// Compares a snapshot with the states that are kept, and tells handlers what changed (owed.md §6.4 to §6.7). Questions
-// about buys, rounds of snapshots and readers call it.
+// Compares a snapshot with the stored states, and passes changes to handlers (owed.md §6.4 to §6.7). Requests about
+// buys, rounds of snapshots and readers call it.
 import type { JsonObject } from '../codec/members.ts';
 import { MAX_TEXT, printableText } from '../codec/printable.ts';
 import { endPayload } from '../events/state-reading.ts';
@@ -12,32 +12,32 @@ import type { RegistrationRows } from '../stores/store.ts';
 import type { Held, ReconcilerContext } from './context.ts';
 import { impairmentsIn, nothingImpaired } from './snapshot-answer.ts';
 
-/** A step that takes an answer. Times are on the store's clock, Unix ms. */
+/** The context of an atomic change that handles an answer. Times are on the store's clock, Unix ms. */
 export interface SnapshotStep {
   readonly rows: RegistrationRows;
   readonly askedAt: number;
   readonly now: number;
 }
 
-/** The news of a snapshot that is to be told. */
+/** The changes in a snapshot that handlers must be informed of. */
 export type News = Pick<Judged, 'told' | 'isFull'>;
 
 export const NO_NEWS: News = { told: [], isFull: false };
 
-/** A holder of states after a snapshot. */
+/** A media buy or subscription after its snapshot was compared. */
 export interface Snapped<S extends StateHolder> extends News {
-  /** The same object if nothing is to be saved. */
+  /** The same object as before if nothing has to be saved. */
   readonly holder: S;
 }
 
-/** A media buy after a snapshot. @param row of it in the answer. */
+/** Compares the snapshot of a media buy. @param row the row of the media buy in the answer. */
 export function snappedBuy(step: SnapshotStep, stream: BuyStream, row: JsonObject): Snapped<BuyStream> {
   const answer = impairmentsIn(row, step.askedAt);
   if (!answer) return { holder: stream, ...NO_NEWS };
   return snapped(step, stream, answer, { most: MOST_STATES.stream, since: stream.since });
 }
 
-/** A terminal media buy, whose impairments have ended even if its seller cannot be asked (owed.md §6.4). */
+/** Ends the impairments of a terminal media buy, even if its seller cannot be asked (owed.md §6.4). */
 export const endedBuy = (rows: RegistrationRows, stream: BuyStream, now: number): Snapped<BuyStream> =>
   snapped({ rows, askedAt: now, now }, stream, nothingImpaired(now), {
     most: MOST_STATES.stream,
@@ -52,7 +52,8 @@ export function snapped<S extends StateHolder>(
 ): Snapped<S> {
   const kept = statesIn(holder, now);
   const isGone = (key: string): boolean => rows.eventState(key) === undefined;
-  // Its seller may have given up the event. Made safe, a worker runs it (owed.md §6.1).
+  // The seller may have given up an event that is not handled yet. It is made safe, so that a worker runs it (owed.md
+  // §6.1).
   for (const { key, keptAt } of kept) {
     if (key !== undefined && keptAt + SETTLE_MS <= askedAt) rows.acknowledge(key);
   }
@@ -60,10 +61,10 @@ export function snapped<S extends StateHolder>(
   return { holder: states === kept ? holder : { ...holder, states }, ...is };
 }
 
-/** The media buy or subscription whose states they are. */
+/** The media buy or subscription to which the states belong. */
 export type Holder = Pick<PulledState, 'sender' | 'family' | 'mediaBuyId' | 'subscription' | 'holder'>;
 
-/** Hands the impairments of a media buy to the handlers. @param id of the row of its stream. */
+/** Passes the impairments of a media buy to the handlers. @param id the id of the stream's row. */
 export const tellImpairments = (
   context: ReconcilerContext,
   { sender, id, mediaBuyId }: Pick<Held, 'sender' | 'id'> & { readonly mediaBuyId: string },
@@ -78,8 +79,8 @@ export const tellImpairments = (
   );
 
 /**
- * Hands states to the handlers. If one cannot be kept, an alarm says so, and the others follow. If it stops, the next
- * snapshot tells the rest.
+ * Passes states to the handlers. If a state cannot be stored, it raises an alarm, and continues with the others. If it
+ * is interrupted, the next snapshot reports the remaining states.
  */
 export async function tellStates(
   context: ReconcilerContext,
@@ -113,7 +114,10 @@ async function isNew(
   }
 }
 
-/** True if the seller declares webhooks for impairments. One that declares nothing promises none (owed.md §6.2). */
+/**
+ * True if the seller declares webhooks for impairments. A seller that declares nothing does not promise any (owed.md
+ * §6.2).
+ */
 async function promisesWebhooks(
   { capabilities }: ReconcilerContext,
   { sender, mediaBuyId }: Holder,

@@ -1,5 +1,5 @@
-// Reads the totals of a media buy, the owner's and the seller's, and compares them exactly (owed.md §8). Pure. The
-// comparison of totals calls it.
+// Reads the totals of a media buy, from the owner and the seller, and compares them exactly (owed.md §8). It is pure.
+// The comparison of totals calls it.
 import { isJsonObject, type JsonObject, present, textMember } from '../codec/members.ts';
 import { printableText } from '../codec/printable.ts';
 import { notANumber, onlyKnown } from '../config/validate.ts';
@@ -13,16 +13,16 @@ import { WITHOUT_DATA } from '../stages/reported-windows.ts';
 import { clockIn } from '../windows/stream.ts';
 import { dateOf } from './pull.ts';
 
-/** The media buy that totals are asked for. Passed to the option `ours`. */
+/** The media buy whose totals are requested. It is passed to the option `ours`. */
 export interface BookedBuy {
   /** The agent URL of the seller. */
   readonly agentUrl: string;
   readonly mediaBuyId: string;
-  /** Your own reference for the operation that bought it. */
+  /** Your own reference for the operation that made the media buy. */
   readonly ref?: string;
 }
 
-/** The largest differences of totals, as shares of the seller's: 0.02 is 2 %. */
+/** The largest allowed differences between the totals, as a share of the seller's: 0.02 is 2 %. */
 export interface TotalsTolerance {
   /** Default: 0.02. */
   readonly impressions?: number | undefined;
@@ -46,7 +46,7 @@ export function givenTolerance(given: TotalsTolerance = {}): TotalsMargins {
 const COUNTED = ['impressions', 'spend'] as const;
 type Counted = (typeof COUNTED)[number];
 
-/** The tolerance of each, as a share. */
+/** The tolerance for each number, as a share. */
 export type TotalsMargins = Readonly<Record<Counted, number>>;
 
 const KNOWN: Readonly<Record<keyof BuyTotals, true>> = { impressions: true, spend: true, currency: true };
@@ -57,7 +57,7 @@ const MAX_CURRENCY = 16;
 /**
  * Checks the owner's totals.
  * @param given the result of the owner's function.
- * @returns undefined if nothing is booked.
+ * @returns undefined if the owner has booked nothing.
  * @throws ConfigError
  */
 export function givenTotals(given: unknown): BuyTotals | undefined {
@@ -85,7 +85,7 @@ const isAmount = (value: unknown): value is number =>
 const currencyOf = (value: unknown): string | undefined =>
   typeof value === 'string' && value !== '' && value.length <= MAX_CURRENCY ? value : undefined;
 
-/** The members that have a valid value. */
+/** Returns the members of totals that have a valid value. */
 function totalsOf(of: JsonObject, said: unknown): BuyTotals {
   const [impressions, spend] = COUNTED.map((name) => present(of, name));
   const currency = currencyOf(said);
@@ -97,8 +97,8 @@ function totalsOf(of: JsonObject, said: unknown): BuyTotals {
 }
 
 /**
- * The question for a media buy's totals, over its flight until now. It is over the lifetime if the seller only answers
- * for that, or if nothing of the flight is known.
+ * Returns the arguments of the request for a media buy's totals, from the start of its flight until now. The request is
+ * for the whole lifetime if the seller supports nothing else, or if the flight is unknown.
  */
 export function totalsArguments(stream: BuyStream, now: number): Arguments {
   const { account, mediaBuyId, hasRanges, terms, endedAt = Infinity } = stream;
@@ -117,20 +117,20 @@ export function totalsArguments(stream: BuyStream, now: number): Arguments {
   };
 }
 
-/** The seller's totals in an answer of `get_media_buy_delivery`; undefined if it has none for the media buy. */
+/** Returns the seller's totals in an answer of `get_media_buy_delivery`; undefined if it has none for the media buy. */
 export function theirTotals(data: unknown, mediaBuyId: string): BuyTotals | undefined {
   const row = rowsOf(data, mediaBuyId).find((one) => isJsonObject(present(one, 'totals')));
-  // The status says that data is still to come.
+  // The row's status says that its data will come later.
   if (row && WITHOUT_DATA.has(textMember(row, 'status'))) return undefined;
   const totals = row && present(row, 'totals');
   if (!isJsonObject(data) || !isJsonObject(totals)) return undefined;
   return totalsOf(totals, textMember(data, 'currency') ?? textMember(row ?? {}, 'currency'));
 }
 
-/** Members of totals. */
+/** A member of totals. */
 export type TotalsMember = keyof BuyTotals;
 
-/** The members by which totals differ, beyond the tolerance (owed.md §8.3). */
+/** Returns the members of totals that differ by more than the tolerance (owed.md §8.3). */
 export function differences(
   ours: BuyTotals,
   theirs: BuyTotals,
@@ -145,8 +145,8 @@ export function differences(
 }
 
 /**
- * True if two numbers differ by more than a share. It computes exactly: at the tolerance itself they do not differ,
- * whatever rounding does to the product.
+ * True if two numbers differ by more than a share. The computation is exact: a difference equal to the tolerance is
+ * accepted, without errors by rounding.
  */
 function isBeyond(ours: number, theirs: number, share: number): boolean {
   const [own, other, part] = [decimalOf(ours), decimalOf(theirs), decimalOf(share)];
@@ -156,7 +156,7 @@ function isBeyond(ours: number, theirs: number, share: number): boolean {
   return apart * 10n ** BigInt(part.scale) > b * part.digits;
 }
 
-/** A number as decimal digits over a power of ten. */
+/** A number as decimal digits, divided by a power of ten. */
 interface Decimal {
   readonly digits: bigint;
   readonly scale: number;
@@ -164,7 +164,7 @@ interface Decimal {
 
 const scaled = ({ digits, scale }: Decimal, to: number): bigint => digits * 10n ** BigInt(to - scale);
 
-/** The digits that a double surely holds. Further ones are the residue of sums of fractions. */
+/** The number of digits that a double represents exactly. Later digits come from rounding in sums of fractions. */
 const EXACT_DIGITS = 15;
 
 function decimalOf(value: number): Decimal {
@@ -176,15 +176,15 @@ function decimalOf(value: number): Decimal {
   return scale < 0 ? { digits: digits * 10n ** BigInt(-scale), scale: 0 } : { digits, scale };
 }
 
-/** The first wait after a failed try, doubled with each up to a day. Ms. */
+/** The wait after the first failed try. It doubles with each further one, up to a day. Ms. */
 const FIRST_WAIT_MS = HOUR_MS;
 /** The time after which a comparison is given up. Ms. */
 const GIVE_UP_MS = 7 * DAY_MS;
 
-/** The longest error text that is kept with the stream, characters. */
+/** The longest error text that is stored with the stream, in characters. */
 const MAX_ERROR = 300;
 
-/** The tries after one more failure (owed.md §8.2). */
+/** Returns the tries after one more failure (owed.md §8.2). */
 export function triedAgain(before: TotalsTried | undefined, error: string, now: number): TotalsTried {
   const { tries = 0, since } = before ?? {};
   const first = since ?? now;

@@ -56,15 +56,15 @@ const TASK_QUERY = 'tasks/get';
 
 /** The agent to call: its URL, and the form of its requests. */
 interface Agent {
-  /** Redirects of this agent that later requests follow at once. */
+  /** The agent's redirects that were seen before: later requests go straight to the new URL. */
   readonly moved: Moved;
   readonly url: string;
   readonly version: AgentVersion;
   /** The `tenant` that selects one of several agents at one URL; empty if there is only one. */
   readonly tenant: string;
-  /** Its card requires the profile extension (calls.md §4.14). */
+  /** True if the agent's card requires the profile extension (calls.md §4.14). */
   readonly hasProfile?: boolean;
-  /** Ids of the skills in its card; undefined where no card was read. */
+  /** The ids of the skills in the agent's card; undefined if no card was read. */
   readonly skills?: readonly string[];
 }
 
@@ -177,7 +177,10 @@ function exchangeBy(
   };
 }
 
-/** Thrown if a task of an agent with the profile is asked for by `tasks/get`: a poller then asks by the skill. */
+/**
+ * Thrown if the task of an agent with the profile extension is requested by `tasks/get`. A poller then requests it by
+ * the agent's skill.
+ */
 class NoTaskQueryError extends PrintableError {
   override readonly name = 'NoTaskQueryError';
   /** Stable, machine readable: always `no_operation`. */
@@ -207,7 +210,7 @@ function requestOf(
   const messageOf = (): JsonObject =>
     hasProfile
       ? profileMessage(operation, args, messageId)
-      : // A registered task may take days: only an operation without a request key is waited for.
+      : // A registered task may take days, so its call is answered at once. Only for an operation without a request key does the agent wait until it is done.
         agentMessage(operation, args, version, { messageId, atOnce: key !== undefined });
   const params = isQuery ? args : messageOf();
   return {
@@ -219,15 +222,16 @@ function requestOf(
 }
 
 /**
- * The result in an answer.
- * @throws SellerError, TaskUnknownError, or Error: then it is unknown whether the operation was done.
+ * Returns the result in an agent's answer.
+ * @throws SellerError or TaskUnknownError if the answer says so. Any other Error means that it is unknown if the
+ *   operation was done.
  */
 function resultOf({ url, hasProfile }: Agent, { status, value }: Answered): unknown {
   const error = value?.['error'];
   if (isJsonObject(error)) throw refusalOf(error);
   const result = value?.['result'];
   if (!isJsonObject(result)) throw new Error(`${url} answers HTTP ${status} without a JSON-RPC result.`);
-  // Version 1.0 has the task or the message in a member of that name.
+  // In version 1.0 the task or the message is in a member called `task` or `message`.
   const answer = result['task'] ?? result['message'] ?? result;
   if (hasProfile && isUnderWay(answer)) {
     throw new Error(`${url} answers before the call has ended, and names no task. It is called again.`);
@@ -235,7 +239,10 @@ function resultOf({ url, hasProfile }: Agent, { status, value }: Answered): unkn
   return answer;
 }
 
-/** True for a Task of a call that has not ended. Its id is the transport's, so nobody may ask for the task by it. */
+/**
+ * True for a Task whose call has not ended. Its id belongs to the transport and not to the protocol, so nobody may
+ * request the task by it.
+ */
 function isUnderWay(answer: unknown): boolean {
   const state = isJsonObject(answer) ? stateOf(answer['status']) : undefined;
   return state === 'submitted' || state === 'working';
@@ -247,7 +254,8 @@ function refusalOf(error: JsonObject): Error {
   if (refusal) return refusal;
   const detail = typeof message === 'string' ? sellerText(message) : '';
   if (code === A2A_ERROR_CODE.TASK_NOT_FOUND) return new TaskUnknownError(detail);
-  // The transport refuses a registration with this code: the operation is called once more without it.
+  // With this code the transport refuses the registration of webhooks. The operation is then called once more without
+  // it.
   if (code === A2A_ERROR_CODE.PUSH_NOTIFICATION_NOT_SUPPORTED) {
     return new SellerError('INVALID_REQUEST', detail, { field: 'push_notification_config' });
   }
@@ -256,7 +264,10 @@ function refusalOf(error: JsonObject): Error {
 
 const CARD_PATH = '/.well-known/agent-card.json';
 
-/** The agent as in the agent card below its URL, or in that of its host. @throws Error where there is no usable card. */
+/**
+ * Reads the agent card below the agent's URL, or else the one at the root of its host.
+ * @throws Error if neither has a usable card.
+ */
 async function agentOf(agentUrl: string, caller: Caller, exchange: Exchange): Promise<Agent> {
   const { origin, pathname } = new URL(agentUrl);
   const places = new Set([`${origin}${pathname.replace(/\/$/, '')}${CARD_PATH}`, `${origin}${CARD_PATH}`]);
@@ -272,7 +283,7 @@ async function agentOf(agentUrl: string, caller: Caller, exchange: Exchange): Pr
       }
       found.push(`${place} answers HTTP ${status}${status === 200 ? ' without a JSON object' : ''}`);
     } catch (error) {
-      // Many web servers redirect an unknown path to one of their pages.
+      // Many web servers redirect an unknown path to one of their pages, so the next URL is tried.
       if (!(error instanceof RedirectError)) throw beforeCall(`the agent card ${place}`, error);
       found.push(error.message.replace(/\.$/, ''));
     }
@@ -282,12 +293,12 @@ async function agentOf(agentUrl: string, caller: Caller, exchange: Exchange): Pr
   );
 }
 
-/** The versions of the transport in which the profile is spoken. */
+/** The versions of A2A in which agents may require the profile extension. */
 const PROFILE_VERSIONS: readonly AgentVersion[] = ['1.0'];
 
 /**
- * True if a card requires the profile.
- * @throws Error if the card gives the profile parameters: the extension defines none.
+ * True if a card requires the profile extension.
+ * @throws Error if the card gives the extension parameters, because none are defined.
  */
 function requiresProfile({ capabilities }: JsonObject, place: string): boolean {
   const extensions = isJsonObject(capabilities) ? capabilities['extensions'] : undefined;
@@ -304,7 +315,7 @@ function requiresProfile({ capabilities }: JsonObject, place: string): boolean {
   );
 }
 
-/** The JSON objects in the list of interfaces of a card, of any version. */
+/** Returns the JSON objects in a card's list of interfaces, for any version of A2A. */
 function interfacesOf(card: JsonObject, place: string): readonly JsonObject[] {
   try {
     const read: unknown = isLegacyAgentCard(card)
@@ -321,7 +332,7 @@ function interfacesOf(card: JsonObject, place: string): readonly JsonObject[] {
 /** The largest number of interfaces of a card that are read. */
 const MOST_INTERFACES = 32;
 
-/** The interface of the newest version that is spoken in JSON-RPC at a URL that may be called. */
+/** Chooses the interface of the newest A2A version that speaks JSON-RPC at a URL that may be called. */
 function chosenFrom(
   interfaces: readonly JsonObject[],
   versions: readonly AgentVersion[],
@@ -333,7 +344,7 @@ function chosenFrom(
     .map(({ url, protocolBinding, protocolVersion, tenant }) => {
       const version = versions.find((known) => textOf(protocolVersion).startsWith(known));
       const target = typeof url === 'string' ? canonicalOrUndefined(url) : undefined;
-      // The URL as it is sent: characters that the parser drops or encodes appear in no message.
+      // Messages show the URL in the form in which it is sent, without characters that the parser drops or encodes.
       const href = typeof url === 'string' && target ? new URL(url).href : undefined;
       const reason =
         href === undefined
@@ -362,7 +373,7 @@ function chosenFrom(
   );
 }
 
-/** The reason why an interface is not kept for later calls; undefined if it is. */
+/** The reason why an interface is too long to be kept for later calls; undefined if it may be kept. */
 function unfitReason(href: string, tenant: unknown): string | undefined {
   if (!isPrintable(href, MAX_TEXT)) return `longer than ${MAX_TEXT} characters`;
   const isLong = typeof tenant === 'string' && tenant.length > MAX_TEXT;

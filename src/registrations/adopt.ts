@@ -32,16 +32,22 @@ export interface Adoption extends Seller {
   /** A running media buy, by which its delivery reports are assigned. */
   readonly mediaBuyId?: string | undefined;
   /**
-   * The reports that the seller was asked to send for the media buy, so that a reconciler keeps their account. It
-   * needs `mediaBuyId`. The seller is asked for the flight.
+   * The reports that the seller was asked to send for the media buy, so that a reconciler can find missing ones. It
+   * needs `mediaBuyId`. The seller is asked for the buy's start and end.
    */
   readonly reporting?:
     | (Pick<Reporting, 'frequency'> & {
-        /** The metrics that were asked for; null: none were. Absent: unknown, so no move tells its reports another URL. */
+        /**
+         * The metrics that were requested; null: none were. Absent: unknown. Then no move changes the URL for these
+         * reports.
+         */
         readonly requestedMetrics?: readonly string[] | null | undefined;
       })
     | undefined;
-  /** The `account` for questions about the task, as in the call's arguments, e.g. `{ account_id: 'a1' }`. */
+  /**
+   * The `account` that is sent when the seller is asked for the task, as in the call's arguments, e.g.
+   * `{ account_id: 'a1' }`.
+   */
   readonly account?: object | undefined;
   /** Your own reference, as in `create`. */
   readonly ref?: string | undefined;
@@ -84,7 +90,7 @@ export function requireAdoption(adoption: Adoption, allowLoopback: boolean): voi
   });
 }
 
-/** Checks the reports that `adopt` is told of. @throws RegistrationError */
+/** Checks the reports that `adopt` was given. @throws RegistrationError */
 function requireReports(reporting: NonNullable<Adoption['reporting']>, mediaBuyId: string | undefined): void {
   checked(() => {
     onlyKnown('adopt.reporting', reporting, REPORTING);
@@ -107,11 +113,11 @@ interface AdoptOptions {
   readonly hashes: Hashes;
   /** A random UUID. */
   readonly newId: () => string;
-  /** The time for which an operation is known after its end. Ms. */
+  /** The time for which an operation is kept after its end. Ms. */
   readonly retentionMs: number;
 }
 
-/** Returns the operation that is known for a task or a media buy of the seller. If there is none, it makes one. */
+/** Returns the operation that already has the task or the media buy of the seller. If there is none, it creates one. */
 export async function adoptIn(
   { registrations, routes, hashes, newId, retentionMs }: AdoptOptions,
   adoption: Adoption,
@@ -121,7 +127,7 @@ export async function adoptIn(
   const account = accountText(adoption);
   const ref = adoption.ref === undefined ? undefined : checkedRef(adoption.ref);
   const ours = url === undefined ? undefined : routes.ours(url);
-  // An adopted URL has no credentials.
+  // An adopted URL has no credentials of ours, so its scheme is that of signed webhooks.
   const told = ours && ({ ...ours, scheme: 'signature' } as const);
   const made = {
     seller: sellerIn(adoption),
@@ -131,7 +137,7 @@ export async function adoptIn(
     ...(taskId !== undefined && { taskId }),
     ...(mediaBuyId !== undefined && { mediaBuyId }),
     ...(account !== undefined && { account }),
-    // The call was made elsewhere and is not repeated.
+    // The call was made elsewhere and is never repeated, so it needs no request key.
     requestKey: '',
     keyUntil: 0,
     keyMs: 0,

@@ -1,4 +1,4 @@
-// Caches the URLs that sellers used before they were registered. These have no token, so they are found by path and
+// Caches URLs that sellers used before they were registered. Such URLs contain no token, so they are found by path and
 // query. The routes of registrations look them up here, for deliveries.
 import type { Sender } from '../config/sender-entry.ts';
 import { soon } from './operation-rows.ts';
@@ -7,13 +7,13 @@ import { ROUTE_KEPT_MS } from './remembered-routes.ts';
 /** The shortest time between two reads of adopted URLs for an unknown path. Ms. */
 export const REFRESH_MS = 1000;
 
-/** The pause after which a delivery that waits for a running read checks again whether it has ended. Ms. */
+/** The pause between two checks of a delivery that waits for a read which another delivery has begun. Ms. */
 const LOOK_MS = 20;
 
 interface AdoptedUrlsOptions {
-  /** Reads them all, by path and query. */
+  /** Reads all adopted URLs, by path and query. */
   readonly load: () => Promise<ReadonlyMap<string, Sender[]>>;
-  /** Ms, of a clock that is never set. */
+  /** Milliseconds of a monotonic clock. */
   readonly now: () => number;
   readonly sleep: (ms: number) => Promise<void>;
 }
@@ -21,15 +21,15 @@ interface AdoptedUrlsOptions {
 /** Adopted URLs, by path and query. */
 export function adoptedUrls({ load, now, sleep }: AdoptedUrlsOptions): {
   readonly at: (path: string) => Sender[] | Promise<Sender[]>;
-  /** True if one is known now. */
+  /** True if an adopted URL with that path and query is in the cache now. */
   readonly has: (path: string) => boolean;
   readonly refresh: () => Promise<void>;
 } {
   let byPath: ReadonlyMap<string, Sender[]> = new Map();
-  /** When the read of `byPath` began, and when the last read began. */
+  /** The time at which the read began whose result is in `byPath`, and that at which the latest read began. */
   let readAt = -Infinity;
   let startedAt = -Infinity;
-  /** The number of reads that have begun, and that of the newest one that has ended, with its error. */
+  /** The number of reads that have begun, and the number and error of the latest one that has ended. */
   let begun = 0;
   let ended: { readonly nth: number; readonly error?: unknown } = { nth: 0 };
   const refresh = async (): Promise<void> => {
@@ -46,8 +46,8 @@ export function adoptedUrls({ load, now, sleep }: AdoptedUrlsOptions): {
     }
   };
   /**
-   * Waits for a read that begins from now on, so that it finds URLs that were adopted before the delivery. It polls
-   * instead of sharing a promise with another delivery: on some platforms such a promise never resolves
+   * Waits for a read that begins from now on, because such a read finds each URL that was adopted before the delivery.
+   * It polls instead of sharing a promise with another delivery: on some platforms such a promise never resolves
    * (`requestsMayShare`).
    */
   const nextRefresh = async (): Promise<void> => {
@@ -58,7 +58,7 @@ export function adoptedUrls({ load, now, sleep }: AdoptedUrlsOptions): {
       waitMs = startedAt + REFRESH_MS - now();
       if (ended.nth > since) break;
       if (waitMs <= 0) await refresh();
-      // A read that began after this delivery is running.
+      // Another delivery's read has begun after this delivery arrived, so its result can be used.
       else if (begun > since) waitMs = Math.min(waitMs, LOOK_MS);
     } while (ended.nth <= since);
     if ('error' in ended) throw ended.error;

@@ -1,5 +1,5 @@
-// Turns values that callers pass into JSON text within limits, and names the place that JSON cannot keep. Used by all
-// that registers, and by the receiver for states and answers that it is given.
+// Turns values that callers pass into JSON text within limits. Its errors name the part of a value that JSON cannot
+// keep. Everything that registers uses it, and so does the receiver for states and answers that owners pass.
 import { utf8 } from '../codec/encoding.ts';
 import { RegistrationError } from './registrations-errors.ts';
 import { isPlainObject } from '../shared/realms.ts';
@@ -13,9 +13,8 @@ export interface JsonObject {
 }
 
 /**
- * The type `T` in the form in which you may pass it to `registrations.create`. Optional members may be undefined,
- * and a JSON object may have an interface type without an index signature. A run-time check makes sure that it is
- * JSON.
+ * The type `T` in the form in which you may pass it to `registrations.create`. Optional members may be undefined. A
+ * JSON object may have an interface type without an index signature: a run-time check makes sure that it is JSON.
  */
 export type Given<T> = {
   readonly [K in keyof T]:
@@ -23,13 +22,13 @@ export type Given<T> = {
 };
 type GivenValue<V> = JsonObject extends V ? object : V;
 
-/** A part of a registration, and the most bytes that it may have as JSON. */
+/** A part of a registration, and the most bytes that it may have as JSON text. */
 interface Part {
   readonly name: string;
   readonly maxBytes: number;
 }
 
-/** Arguments of the call, with all that the library adds to them. */
+/** The arguments of the call, including the members that the library adds. */
 const ARGUMENTS: Part = {
   name: 'arguments',
   maxBytes: 256 * 1024,
@@ -40,7 +39,7 @@ const CONTEXT: Part = {
   maxBytes: 16 * 1024,
 };
 
-/** The buyer's account of a call, which later questions about its task repeat. */
+/** The buyer's account in a call's arguments. It is sent again whenever the seller is asked for the task. */
 const ACCOUNT: Part = { name: 'arguments.account', maxBytes: 4 * 1024 };
 
 const REF: Part = { name: 'ref', maxBytes: 1024 };
@@ -48,21 +47,22 @@ const REF: Part = { name: 'ref', maxBytes: 1024 };
 /** The deepest nesting of objects and arrays that is accepted. */
 const MAX_DEPTH = 256;
 
-/** A place of a value that JSON cannot keep unchanged. */
+/** A part of a value that JSON cannot keep unchanged. */
 interface Misfit {
-  /** Members and items around it, the innermost first. */
+  /** The members and items that contain the part, innermost first. */
   readonly path: string[];
   readonly what: string;
 }
 
-/** Names the first place of a value that JSON cannot keep unchanged; undefined if there is none. */
+/** Names the first part of a value that JSON cannot keep unchanged. Returns undefined if there is none. */
 export function misfit(value: unknown, at: string, depth: number): string | undefined {
   const found = misfitIn(value, depth);
   return found && `${at}${found.path.toReversed().join('')} ${found.what}`;
 }
 
 /**
- * Finds the first misfit. The path is put together only on the way back from one, so that plain values cost nothing.
+ * Finds the first part that JSON cannot keep. Its path is built only once one is found, so that plain values cost
+ * nothing.
  */
 function misfitIn(value: unknown, depth: number): Misfit | undefined {
   if (typeof value !== 'object' || value === null) {
@@ -84,7 +84,7 @@ function scalarMisfit(value: unknown): string | undefined {
 
 function misfitMember(members: object, depth: number): Misfit | undefined {
   for (const [name, member] of Object.entries(members)) {
-    // A member that is undefined is not in the JSON.
+    // JSON leaves out a member that is undefined.
     const found = member === undefined ? undefined : misfitIn(member, depth + 1);
     if (found) return within(found, `.${name}`);
   }
@@ -132,7 +132,7 @@ function requireFit({ name, maxBytes }: Part, text: string): void {
   );
 }
 
-/** The arguments of a call as JSON text: each repeat sends the same. @throws RegistrationError */
+/** Returns the arguments of a call as JSON text, which each repeat of the call sends. @throws RegistrationError */
 export function argumentsText(value: unknown): string {
   if (!isObject(value)) {
     throw new RegistrationError(
@@ -143,12 +143,12 @@ export function argumentsText(value: unknown): string {
   return jsonText(ARGUMENTS, value);
 }
 
-/** `account` of the arguments; undefined if there is none. @throws RegistrationError */
+/** Returns the `account` of a call's arguments as JSON text; undefined if there is none. @throws RegistrationError */
 export function accountText({ account }: { readonly account?: unknown }): string | undefined {
   return isObject(account) ? jsonText(ACCOUNT, account) : undefined;
 }
 
-/** The account that a subscription is of, as JSON text. @throws RegistrationError */
+/** Returns the account of a subscription as JSON text. @throws RegistrationError */
 export function accountJson(value: unknown): string {
   if (!isObject(value)) {
     throw new RegistrationError(
@@ -159,7 +159,7 @@ export function accountJson(value: unknown): string {
   return jsonText({ ...ACCOUNT, name: 'account' }, value);
 }
 
-/** `context`, which the seller repeats on every delivery. @throws RegistrationError */
+/** Returns `context` as JSON text; the seller repeats it on every delivery. @throws RegistrationError */
 export function contextText(value: unknown): string {
   if (!isObject(value)) {
     throw new RegistrationError('request_invalid', 'context: must be an object. Give one, or leave it out.');
@@ -167,7 +167,7 @@ export function contextText(value: unknown): string {
   return jsonText(CONTEXT, value);
 }
 
-/** `ref`: the caller's own name for the call. @throws RegistrationError */
+/** Checks `ref`, the caller's own name for the call. @throws RegistrationError */
 export function checkedRef(value: unknown): string {
   if (typeof value !== 'string') {
     throw new RegistrationError(

@@ -1,5 +1,5 @@
-// Reads the answer of a seller, of either transport: its task, its result, its errors (calls.md §1, §2). Registrations
-// read the answers of calls with it; poller and reconciler those of their questions.
+// Reads the answers of sellers, for both transports: the task, the result, the errors (calls.md §1, §2). Registrations
+// use it for calls; poller and reconciler for their requests.
 import { isJsonObject, type JsonObject, present, textMember, withoutNulls } from '../codec/members.ts';
 import { utf8 } from '../codec/encoding.ts';
 import { MAX_TEXT } from '../codec/printable.ts';
@@ -41,7 +41,7 @@ export function isFailedTool(raw: unknown): boolean {
 
 /** The largest number of parts of a tool's content that are read. */
 const MOST_PARTS = 16;
-/** The most characters of its texts that are parsed for an object: each text is parsed anew. */
+/** The most characters of these texts, together, that are parsed as JSON in search of an object. */
 const MAX_PARSED = 1_048_576;
 
 /** The texts in the content of a tool's result. */
@@ -50,7 +50,7 @@ export function textsIn(content: unknown): readonly string[] {
   return content.slice(0, MOST_PARTS).flatMap((part) => textIn(membersOf(part)['text']) ?? []);
 }
 
-/** The texts that fit within `MAX_PARSED` together; one that is too long is left out. */
+/** Returns the texts that fit within `MAX_PARSED` together. A text that no longer fits is left out. */
 export function parsableTexts(texts: readonly string[]): readonly string[] {
   let left = MAX_PARSED;
   return texts.filter(({ length }) => {
@@ -62,7 +62,7 @@ export function parsableTexts(texts: readonly string[]): readonly string[] {
 
 const textsOf = (raw: unknown): readonly string[] => textsIn(present(membersOf(raw), 'content'));
 
-/** The object in the result of a tool-transport client, or in an agent's message; any other answer unchanged. */
+/** Returns the object in a tool's result or in an agent's message. Any other answer is returned unchanged. */
 export function unwrapped(answer: unknown): unknown {
   const structured = present(membersOf(answer), 'structuredContent');
   if (typeof structured === 'object') return structured;
@@ -85,14 +85,13 @@ function objectIn(text: string): JsonObject | undefined {
   return parsed.ok ? parsed.value : undefined;
 }
 
-/** A message of the agent transport, which is no result itself. */
+/** True for a message of the agent transport. The message itself is not a result. */
 function isMessage(layer: JsonObject): boolean {
   return textIn(layer['messageId']) !== undefined && partsOf(layer).length > 0;
 }
 
 /**
- * The objects that may be a task or a message of the agent transport. Version 1.0 has them in a member, a stream ends
- * with a status, and a client may return the whole answer.
+ * Returns the objects that may be a Task or an agent's message, in a member, a stream's last status or a whole answer.
  */
 function layersOf(answer: unknown): readonly JsonObject[] {
   const outer = membersOf(answer);
@@ -101,7 +100,7 @@ function layersOf(answer: unknown): readonly JsonObject[] {
   return [outer, result, ...inner.map(membersOf)];
 }
 
-/** A Task of the agent transport in an answer. */
+/** A Task of the agent transport that was found in an answer. */
 interface AgentTask {
   readonly status: TaskStatus;
   readonly body: JsonObject;
@@ -122,8 +121,8 @@ function agentTaskIn(answer: unknown): AgentTask | undefined {
 }
 
 /**
- * The data part that callers take from an agent's answer, by the protocol's own rule: no later artifact,
- * no message, no answer wrapped twice.
+ * Returns the data part of an agent's answer. By the protocol's rule no later artifact, message or double wrapping is
+ * read.
  */
 export function agentAnswerData(raw: unknown): Pick<AgentData, 'data' | 'wrappedResponse'> {
   const isMalformed = isJsonObject(raw) && agentPayload(raw) === 'malformed';
@@ -132,7 +131,7 @@ export function agentAnswerData(raw: unknown): Pick<AgentData, 'data' | 'wrapped
   return found;
 }
 
-/** An opened answer. `body` is the data of a completed Task (calls.md §1.1), and else the answer itself. */
+/** An answer without its wrapping: of a completed Task `body` is the data (calls.md §1.1), else the answer. */
 interface Opened {
   readonly body: unknown;
   readonly task?: AgentTask;
@@ -145,13 +144,13 @@ function opened(raw: unknown, taskType: string): Opened {
   return { body: task.status === 'completed' ? withoutLayer(task.data, taskType) : answer, task };
 }
 
-/** The answer, with an error that stands alone in `result` put beside the status (calls.md §1.9). */
+/** Returns an answer whose error, if that is all of its `result`, is moved beside the status (calls.md §1.9). */
 function withoutLayer(answer: unknown, taskType: string): unknown {
   const { result, ...members } = membersOf(answer);
   return isErrorAlone(result, taskType) ? { ...members, ...result } : answer;
 }
 
-/** The errors of an answer, the decisive one first (calls.md §2.3). */
+/** Returns the errors of an answer. The first one decides (calls.md §2.3). */
 export function reportedErrors(raw: unknown, taskType: string): readonly ReportedError[] {
   const { body, task } = opened(raw, taskType);
   const found = [...errorsIn(membersOf(body)), ...(task ? errorsInTask(task) : [])];
@@ -160,22 +159,19 @@ export function reportedErrors(raw: unknown, taskType: string): readonly Reporte
   return inTexts.length > 0 ? inTexts : errorsOf(textsOf(raw).join(' '));
 }
 
-/**
- * The errors of a Task: those in its data. Without any, those in the other data parts of its artifacts, then of its
- * message.
- */
+/** Returns the errors in a Task's data; if none, those in its other artifacts' data and its message. */
 function errorsInTask(task: AgentTask): readonly ReportedError[] {
   const found = errorsIn(membersOf(task.data));
   if (found.length > 0) return found;
   return partsOfTask(task).flatMap((part) => errorsIn(part, FATAL));
 }
 
-/** The data parts of a Task's artifacts, then of its message. */
+/** Returns the data parts of a Task's artifacts, followed by those of its message. */
 function partsOfTask({ body: { artifacts, status } }: AgentTask): readonly JsonObject[] {
   return [...(Array.isArray(artifacts) ? artifacts : []), membersOf(status)['message']].flatMap(dataParts);
 }
 
-/** The members that report a failure and no warning. */
+/** Members that always mean a failure and never a warning. */
 const FATAL = ['adcp_error', 'proto_error'] as const;
 
 /** The largest number of errors that a message repeats. */
@@ -189,13 +185,13 @@ export const errorTextIn = (raw: unknown, taskType = ''): string =>
     .filter((text) => text !== '')
     .join('; ');
 
-/** An error that says what it is, by its code or its recovery. */
+/** True if an error has a code or a recovery, so that its kind is known. */
 const isCoded = ({ code, recovery }: ReportedError): boolean => code !== undefined || recovery !== undefined;
 
 /**
- * The error of a call, answered or thrown by a client. Undefined for a result or a task. Undefined too if nothing says
- * what the error is: then the call counts as unanswered (calls.md §2.5 to §2.7).
- * @param taskType absent: the call was a question, which has no result of its own.
+ * Returns the error of a call, answered or thrown by a client. Undefined for a result or a task, or if the kind of
+ * error is unknown: such a call counts as unanswered (calls.md §2.5 to §2.7).
+ * @param taskType the call's task type. Absent: the request asked for a status, so its answer is no task's result.
  */
 export function refusalIn(raw: unknown, taskType = ''): SellerError | undefined {
   const answer = unwrapped(raw);
@@ -205,7 +201,9 @@ export function refusalIn(raw: unknown, taskType = ''): SellerError | undefined 
   return error && isRefusal(raw, error, taskType) ? sellerErrorOf(error) : undefined;
 }
 
-/** The seller's error in one that a client threw. Networks have codes too, so only the protocol's count, and `data`. */
+/**
+ * Returns a seller's error that a client threw. Networks have codes too, so only `data` and protocol codes are read.
+ */
 function thrownRefusal(error: Error): SellerError | undefined {
   const { code, data, ...members } = Object.fromEntries(Object.entries(error)) as JsonObject;
   const reported = errorsOf({ code: typeof code === 'number' ? code : undefined, data }).find(isCoded);
@@ -223,7 +221,7 @@ function isRefusal(raw: unknown, { code }: ReportedError, taskType: string): boo
   if (task && task.status !== 'completed') return FAILED.has(task.status);
   const told = toolTaskIn(body, taskType);
   if (told) {
-    // With a task of its own, the task has failed; without one, the call has.
+    // If the answer names a task of its own, that task has failed. Otherwise the call has failed.
     const isOfTask =
       (told.taskId ?? (task && innerTaskIn(task.body, task.data, taskType)?.taskId)) !== undefined;
     return !isOfTask && (FAILED.has(told.status) || isFailedTool(raw));
@@ -234,7 +232,7 @@ function isRefusal(raw: unknown, { code }: ReportedError, taskType: string): boo
   return !hasResult(members, taskType);
 }
 
-/** True if a refused call names the media buy that it was to make: it may have been done. */
+/** True if a refused `create_media_buy` names a media buy nevertheless: the buy may have been made. */
 export function isContradicted(raw: unknown, taskType: string): boolean {
   if (taskType !== 'create_media_buy') return false;
   const { body, task } = opened(raw, taskType);
@@ -242,10 +240,10 @@ export function isContradicted(raw: unknown, taskType: string): boolean {
   return told.some((members) => hasResult(membersOf(members), taskType));
 }
 
-/** True if the object of a failed tool says how the operation stands. Any other object leaves it unknown. */
+/** True if a failed tool's object says what became of the operation. With any other object the outcome is unknown. */
 export const isOutcome = (answer: unknown): boolean => refusalIn(answer) !== undefined || tellsOfTask(answer);
 
-/** True if an answer tells of a task. */
+/** True if an answer contains a task. */
 function tellsOfTask(raw: unknown): boolean {
   const { body, task } = opened(raw, '');
   return task !== undefined || toolTaskIn(body, '') !== undefined;
@@ -263,9 +261,9 @@ export function taskUnknownIn(answer: unknown): TaskUnknownError | undefined {
 }
 
 /**
- * The task or the result in a first answer. The tool transport has a task as `{ status, task_id }`; the agent transport
- * has it as the answer, or in `result` or `task`. Any other object is the result. Its status may be no task's if it has
- * a part of a result, e.g. a media buy's id.
+ * Returns the task or the result in a first answer. In the tool transport a task has the form `{ status, task_id }`. In
+ * the agent transport it is the answer itself, or in `result` or `task`. Any other object is the result. If the object
+ * has a part of a result, e.g. a media buy's id, its `status` may be the media buy's and not a task's.
  * @throws RegistrationError `answer_invalid` for anything else: it is then unknown if the operation was done.
  */
 export function answerIn(raw: unknown, taskType: string): SellerAnswer {
@@ -283,7 +281,7 @@ export function answerIn(raw: unknown, taskType: string): SellerAnswer {
   );
 }
 
-/** The answer in a Task; undefined if its data has to be read as a result. */
+/** Returns the answer in a Task; undefined if the Task's data must be read as a result. */
 function agentAnswer({ status, body, taskId, data }: AgentTask, taskType: string): SellerAnswer | undefined {
   if (status !== 'completed') return { status, ...idOf(taskId), ...(data !== undefined && { data }) };
   if (data === undefined) return { status, ...idOf(taskId) };
@@ -302,11 +300,11 @@ function agentAnswer({ status, body, taskId, data }: AgentTask, taskType: string
 const idOf = (taskId: string | undefined): Pick<SellerAnswer, 'taskId'> =>
   taskId === undefined ? {} : { taskId };
 
-/** The id of the task beside a result. With the tool transport it stands next to the status of a media buy. */
+/** Returns the task's id that comes with a result. In the tool transport it is beside the media buy's status. */
 const taskIdOf = (body: unknown, task: AgentTask | undefined): string | undefined =>
   task ? task.taskId : textIn(membersOf(body)['task_id']);
 
-/** Refuses a task id that is longer than a webhook's may be. @throws RegistrationError */
+/** Refuses a task id that is longer than webhooks may have. @throws RegistrationError */
 function withinBounds(answer: SellerAnswer): SellerAnswer {
   const length = answer.taskId?.length ?? 0;
   if (length <= MAX_TEXT) return answer;
@@ -316,12 +314,12 @@ function withinBounds(answer: SellerAnswer): SellerAnswer {
   );
 }
 
-/** Members that report an error and are part of no result. `isError` is the transports'. */
+/** Members that report an error and are no part of a result. `isError` belongs to the transport. */
 const FAILURES = ['error', 'adcp_error', 'proto_error', 'isError'] as const;
 
 const isThere = (value: unknown): boolean => value !== undefined && value !== null && value !== false;
 
-/** The reason why an answer without a known status is no result of the operation; undefined if it is. */
+/** The reason why an answer without a known status is not a result of the operation; undefined if it is one. */
 function notAResult(raw: unknown, answer: unknown, taskType: string): string | undefined {
   if (!isPlainObject(answer)) return 'is not a plain object';
   const members = membersOf(answer);
@@ -336,13 +334,13 @@ function notAResult(raw: unknown, answer: unknown, taskType: string): string | u
   return hasResult(members, taskType) && !hasUnknownStatus(members) ? undefined : withoutResult(members);
 }
 
-/** True for an agent's Task in a state of no version. Without this, work that has begun would pass for a result. */
+/** True for an agent's Task in a state that no version of A2A has. Else unfinished work would pass for a result. */
 function hasUnknownState(raw: unknown): boolean {
   const answer = unwrapped(raw);
   return !agentTaskIn(answer) && layersOf(answer).some(({ status }) => stateOf(status) !== undefined);
 }
 
-/** True for a task whose status is no word of tasks. Beside a media buy it is the buy's. */
+/** True for a task with an unknown status. If the answer names a media buy, its status is taken for the buy's. */
 const hasUnknownStatus = (members: JsonObject): boolean =>
   textIn(members['task_id']) !== undefined &&
   present(members, 'status') !== undefined &&
@@ -357,7 +355,7 @@ function withoutResult(members: JsonObject): string | undefined {
   return isEmpty(members) ? 'has no part of a result' : undefined;
 }
 
-/** The task that an object of the tool transport tells of; undefined if it tells of none. */
+/** Returns the task in an object of the tool transport; undefined if the object contains none. */
 function toolTaskIn(answer: unknown, taskType: string): SellerAnswer | undefined {
   for (const layer of layersOf(answer)) {
     const status = taskWordIn(layer, taskType);
@@ -368,7 +366,7 @@ function toolTaskIn(answer: unknown, taskType: string): SellerAnswer | undefined
   return undefined;
 }
 
-/** The member `result`; if it is absent, the members beside the status. */
+/** Returns the member `result`. If it is absent, returns the members beside the status. */
 function toolResult(body: JsonObject): unknown {
   const result = present(body, 'result');
   if (result !== undefined) return result;
@@ -380,17 +378,17 @@ function toolResult(body: JsonObject): unknown {
     : resultBeside(Object.fromEntries(members), textMember(body, 'status'));
 }
 
-/** The members as a result. Those of any answer are no result of work that is done (calls.md §1.6). */
+/** Returns the members as a result. A completed task with only general members has no result (calls.md §1.6). */
 const resultBeside = (members: JsonObject, status: string | undefined): JsonObject | undefined =>
   status === 'completed' && isEmpty(members) ? undefined : members;
 
-/** An object without its null members, and without `replayed` (calls.md §1.4, §1.8). */
+/** Returns an object without null members and without `replayed` (calls.md §1.4, §1.8). */
 function shown(body: JsonObject): JsonObject {
   const { replayed: _before, ...members } = withoutNulls(body);
   return members;
 }
 
-/** A result as it is handed on. Members of the envelope go if it names a task beside a media buy's status. */
+/** Returns a result for callers. Beside a media buy's status, a task's id and envelope members are removed. */
 function resultOf(body: unknown, task: AgentTask | undefined): unknown {
   const members = shown(membersOf(body));
   if (task || textIn(members['task_id']) === undefined) return members;

@@ -1,34 +1,39 @@
-// Finds the delivery reports that a call asks for, of which media buy, and its flight (owed.md §1.2, §1.3). They are
-// kept with the operation unencrypted until a media buy is named, so they have no credential in them.
+// Finds the delivery reports that a call requests, their media buy, and the buy's flight, i.e. its start and end
+// (owed.md §1.2, §1.3). The operation keeps them unencrypted until a media buy is named, so they contain no credential.
 import { isJsonObject, type JsonObject, present, textMember } from '../codec/members.ts';
 import { MAX_TEXT } from '../codec/printable.ts';
 import { parseInstant } from '../events/instant.ts';
 import { DAY_MS, FREQUENCIES, type Frequency, type Period } from '../windows/calendar.ts';
 import { joined } from '../windows/terms.ts';
 
-/** The reports that a call asks for, of the media buy that it makes or updates. */
+/** The delivery reports that a call requests for the media buy that it makes or updates. */
 export interface AskedReports {
-  /** null: the call ends the reports of the buy. Absent: it does not mention them. */
+  /** null: the call ends the reports of the media buy. Absent: the call does not mention reports. */
   readonly frequency?: Frequency | null;
   /**
-   * The metrics that it asks for; null: the seller chooses. Absent: it asks for more than an update of ours could
-   * repeat.
+   * The requested metrics; null: the seller chooses. Absent: the call requests something that an update of ours could
+   * not repeat.
    */
   readonly metrics?: readonly string[] | null;
-  /** The buy that the call updates; absent if it makes one. */
+  /** The media buy that the call updates; absent if the call makes a new one. */
   readonly mediaBuyId?: string;
-  /** Absent: not given, or relative (`asap`). */
+  /** The start of the media buy. Absent: not given, or relative (`asap`). */
   readonly start?: number;
   readonly end?: number;
-  /** The times in which its packages are active; absent: the whole flight. Open ends are left out. */
+  /**
+   * The times in which the buy's packages are active; absent: the whole flight. A start or end that is not known is
+   * left out.
+   */
   readonly packages?: readonly Partial<Period>[];
   readonly products: readonly string[];
 }
 
-/** The largest number of packages that are read. */
+/** The most packages of a media buy that are read. */
 const MOST_PACKAGES = 1000;
 
-/** The reports that a call asks for. @returns undefined for a call that neither makes nor changes a media buy. */
+/**
+ * Returns the reports that a call requests. @returns undefined for a call that neither makes nor changes a media buy.
+ */
 export function askedReports(taskType: string, args: JsonObject): AskedReports | undefined {
   if (taskType !== 'create_media_buy' && taskType !== 'update_media_buy') return undefined;
   const frequency = frequencyIn(args);
@@ -50,20 +55,20 @@ export function askedReports(taskType: string, args: JsonObject): AskedReports |
   };
 }
 
-/** The packages of a media buy, at most `MOST_PACKAGES`. */
+/** Returns the packages of a media buy, at most `MOST_PACKAGES`. */
 export function packagesIn(of: JsonObject): readonly JsonObject[] {
   const given = present(of, 'packages');
   return Array.isArray(given) ? given.slice(0, MOST_PACKAGES).filter(isJsonObject) : [];
 }
 
-/** The products of packages, each once. */
+/** Returns the products of packages, each product once. */
 export const productsIn = (packages: readonly JsonObject[]): readonly string[] => [
   ...new Set(packages.flatMap((one) => textMember(one, 'product_id') ?? [])),
 ];
 
 /**
- * The frequency that `reporting_webhook` asks for. null: the call removes it. Undefined: it is absent, or its word is
- * unknown.
+ * Returns the frequency that `reporting_webhook` requests. null: the call removes it. Undefined: it is absent, or its
+ * frequency is unknown.
  */
 function frequencyIn(args: JsonObject): Frequency | null | undefined {
   if (Object.hasOwn(args, 'reporting_webhook') && args['reporting_webhook'] === null) return null;
@@ -73,7 +78,7 @@ function frequencyIn(args: JsonObject): Frequency | null | undefined {
   return FREQUENCIES.find((one) => one === word);
 }
 
-/** The members of `reporting_webhook` that an update of ours can repeat. */
+/** The members of `reporting_webhook` that a later update of ours can repeat. */
 const REPEATABLE: ReadonlySet<string> = new Set([
   'url',
   'authentication',
@@ -86,8 +91,8 @@ const REPEATABLE: ReadonlySet<string> = new Set([
 const MOST_METRICS = 100;
 
 /**
- * The metrics that can be repeated. An update replaces `reporting_webhook` whole, so one with members beyond these
- * could not be sent again.
+ * Returns the requested metrics if they can be repeated. An update replaces the whole `reporting_webhook`, so one with
+ * further members could not be sent again.
  */
 function metricsIn(args: JsonObject): readonly string[] | null | undefined {
   const webhook = present(args, 'reporting_webhook');
@@ -100,35 +105,37 @@ function metricsIn(args: JsonObject): readonly string[] | null | undefined {
 
 const isName = (one: unknown): boolean => typeof one === 'string' && one.length <= MAX_TEXT;
 
-/** A member that is a date-time with a zone, as Unix ms; undefined for any other. */
+/** Returns a member that is a date-time with a zone, as Unix ms. Returns undefined for anything else. */
 export const instantIn = (of: JsonObject, name: string): number | undefined =>
   parseInstant(textMember(of, name) ?? '')?.ms;
 
-/** The flight of a media buy or a package; an instant that is not given is left out. */
+/** Returns the start and end of a media buy or a package. One that is not given is left out. */
 export function flightIn(of: JsonObject): Partial<Period> {
   const [start, end] = [instantIn(of, 'start_time'), instantIn(of, 'end_time')];
   return { ...(start !== undefined && { start }), ...(end !== undefined && { end }) };
 }
 
-/** The times in which packages are active, without those that are paused or canceled. */
+/** Returns the times in which packages are active. Paused and canceled packages are left out. */
 export function activePackages(packages: readonly JsonObject[]): readonly Partial<Period>[] {
   const isStopped = (one: JsonObject): boolean =>
     ['paused', 'canceled'].some((name) => present(one, name) === true);
   return packages.filter((one) => !isStopped(one)).map(flightIn);
 }
 
-/** The known flight of a media buy. */
+/** The start and end of a media buy, as far as they are known. */
 export interface Flight extends Partial<Period> {
   readonly packages?: readonly Partial<Period>[];
 }
 
-/** The longest time before the registration that is expected of reports, because a seller could name any year. Ms. */
+/**
+ * The longest time before the registration for which reports are expected. Without it a seller could name any year. Ms.
+ */
 const MOST_BEFORE_MS = 400 * DAY_MS;
 
 /**
- * The spans of time in which at least one package is active (owed.md §1.3).
- * @param now the start, if none is known: the flight begins when it is agreed.
- * @param since the time of registration: nobody asks for reports of long before it.
+ * Returns the periods in which at least one package is active (owed.md §1.3).
+ * @param now the start if none is known: the media buy begins when it is agreed.
+ * @param since the time of registration. Reports of long before it are not expected.
  */
 export function spansOf(
   { start = NaN, end = Infinity, packages = [{}] }: Flight,

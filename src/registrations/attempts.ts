@@ -1,5 +1,6 @@
-// Makes the attempts of one call, and decides what an error does to its operation (calls.md §2.5 to §2.9). A
-// registration calls it. An attempt without an answer may have been done, so no later error may say that nothing was.
+// Makes the attempts of one call, and decides how an error changes its operation (calls.md §2.5 to §2.9). Registrations
+// call it. The seller may have acted on an attempt without an answer. So a later refusal does not prove that nothing
+// was done.
 import type { RaiseAlarm } from '../shared/alarms.ts';
 import { MAX_TEXT, printableText } from '../codec/printable.ts';
 import { printableValue } from '../codec/printable-value.ts';
@@ -14,28 +15,29 @@ import type { SellerError } from './seller-error.ts';
 export interface AttemptsContext {
   readonly operations: Pick<Operations, 'refuse' | 'reject' | 'postpone' | 'attempted' | 'get'>;
   readonly raise: RaiseAlarm;
-  /** True if no caller receives the error of the call: then a refusal raises an alarm. */
+  /** True if no caller receives the call's error. A refusal then raises an alarm. */
   readonly isUnattended?: boolean;
 }
 
 /** The attempts of a call in this process. */
 export interface Attempts {
   /**
-   * Makes one attempt. It resolves with a seller's error too, if a client threw it. It rejects if there is no answer.
+   * Makes one attempt. If a client throws a seller's error, the promise resolves with that error. It rejects if there
+   * is no answer.
    */
   readonly make: (call: (asked: RegisteredCall) => unknown) => Promise<unknown>;
   /**
-   * Stores the effect of an error on the operation.
-   * @returns the call that may be made at once; undefined: the error is the caller's.
+   * Applies an error to the operation, and stores the change.
+   * @returns the call that may be made at once; undefined: the error goes to the caller.
    */
   readonly refused: (refusal: SellerError, answer: unknown) => Promise<Operation | undefined>;
-  /** Notes that an answer came which is no refusal, but may prove unusable (calls.md §2.6). */
+  /** Notes that an answer came which is no refusal, but may prove to be unusable (calls.md §2.6). */
   readonly untaken: () => void;
-  /** True if an earlier attempt may have been done without an answer. */
+  /** True if an earlier attempt had no answer, so that the seller may have acted on it. */
   readonly isRepeat: () => boolean;
 }
 
-/** Errors that are about the caller's credentials, and say nothing of the call. */
+/** Errors about the caller's credentials. They do not tell if the call was done. */
 const CREDENTIALS: ReadonlySet<string> = new Set([
   'AUTH_REQUIRED',
   'AUTH_MISSING',
@@ -44,13 +46,13 @@ const CREDENTIALS: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Words by which an error means the registration of webhooks (calls.md §2.9). `reporting_webhook` is a separate
- * argument, so it is removed first.
+ * Words which show that an error is about the registration of webhooks (calls.md §2.9). `reporting_webhook` is a
+ * separate argument, so its name is removed before the search.
  */
 const REGISTRATION =
   /\bpush\b|push_?notification|webhook|callback|operation_?id|\bsync(?:hronous(?:ly)?)?[ -]only\b/i;
 
-/** True if an error is about the registration of webhooks and not about the call. */
+/** True if an error is about the registration of webhooks rather than the call itself. */
 function isAboutRegistration({ code, field = '', message }: SellerError): boolean {
   if (code !== 'INVALID_REQUEST') return false;
   return REGISTRATION.test(`${field}\n${message}`.replaceAll(/reporting_?webhook/gi, ''));
@@ -59,13 +61,13 @@ function isAboutRegistration({ code, field = '', message }: SellerError): boolea
 export function attemptsOf(operation: Operation, context: AttemptsContext): Attempts {
   const { operations, raise, isUnattended = false } = context;
   let asked = operation;
-  /** The number of attempts without an answer, running ones included. */
+  /** The number of attempts without an answer. Running attempts are included. */
   let unanswered = operation.isRepeat ? 1 : 0;
   let isMarked = false;
 
   const pause = async (ms: number | undefined): Promise<void> => {
     const isAnswered = unanswered === 0;
-    // Nothing to store: the call is due at that time anyway.
+    // Nothing has to be stored: the call is due at that time anyway.
     if (ms === undefined && !isAnswered) return;
     const held = await operations.postpone(asked, { ms, isAnswered });
     isMarked = isAnswered;
@@ -73,24 +75,25 @@ export function attemptsOf(operation: Operation, context: AttemptsContext): Atte
   };
   const failed = async (error: unknown): Promise<void> => {
     if (!isOfKind(error, SellerBusyError)) return;
-    // The seller limits its rate and has not looked at the call.
+    // The seller refused because of its rate limit, before it read the call. So this attempt has done nothing.
     if (error.status === TOO_MANY_REQUESTS) unanswered -= 1;
     await pause(waitMs(error.retryAfterMs));
   };
-  /** Stores a refusal. It raises an alarm if that is news and no caller receives it. */
+  /** Stores a refusal. Raises an alarm if the refusal is new and no caller receives it. */
   const rejected = async (refusal: SellerError, state: Rejected | 'calling'): Promise<void> => {
     const kept = state === 'calling' ? state : await operations.reject(asked, state, whyOf(refusal));
-    // The move's step makes another operation instead.
+    // The move that made this step makes another operation instead.
     if (isOldRevision(refusal)) return;
     const is = await operations.get(asked);
-    // A call that was answered meanwhile, or made under another request key, was not refused.
+    // If the call was answered meanwhile, or made under another request key, this refusal no longer applies.
     if (!is || kept !== is.state) return;
     if (kept !== 'refused' || refusal.isUnknown || isUnattended) raise(alarmOf(is, refusal, kept));
   };
 
   /**
-   * True for a step whose revision is out of date: the seller has not taken its bytes, and never will (told.md §3.2).
-   * The step is repeated like any other operation if its arguments have no revision and an attempt was left unanswered.
+   * True for a step of a move whose revision is out of date: the seller has not accepted its bytes, and never will
+   * (told.md §3.2). If the arguments have no revision and an attempt was left unanswered, the step is repeated like any
+   * other operation.
    */
   const isOldRevision = ({ code }: SellerError): boolean =>
     operation.isStep === true &&
@@ -113,7 +116,7 @@ export function attemptsOf(operation: Operation, context: AttemptsContext): Atte
         const refusal = refusalIn(error);
         if (!refusal) {
           await failed(error);
-          // The message of a client's error may contain a page of the seller's.
+          // A client's error message may contain a whole page of the seller's.
           throw printableValue(error);
         }
         answer = refusal;
@@ -122,7 +125,7 @@ export function attemptsOf(operation: Operation, context: AttemptsContext): Atte
       return answer;
     },
     refused: async (refusal, answer) => {
-      // Another attempt under this key is still running.
+      // Another attempt with this request key is still running at the seller.
       if (refusal.code === 'IDEMPOTENCY_IN_FLIGHT') unanswered += 1;
       if (refusal.recovery === 'transient' && !isOldRevision(refusal)) {
         await pause(refusal.retryAfterMs);
@@ -137,17 +140,17 @@ export function attemptsOf(operation: Operation, context: AttemptsContext): Atte
   };
 }
 
-/** The seller's error as it is stored: short, and printable. */
+/** The seller's error as it is stored: shortened, and printable. */
 const whyOf = ({ code, message }: SellerError): Why => ({
   refusal: code,
   reason: printableText(message, MAX_TEXT),
 });
 
-/** The state after an error if an earlier attempt may have been done. */
+/** The state after an error that follows an unanswered attempt, i.e. one that the seller may have acted on. */
 const afterNoAnswer = ({ code }: SellerError): 'orphaned' | 'calling' =>
   CREDENTIALS.has(code) ? 'calling' : 'orphaned';
 
-/** The alarm for a person to look at. */
+/** The alarm that asks a person to look at the operation. */
 function alarmOf(
   { agentUrl: sender, operationId, taskType, ref }: OperationSeen,
   { code, message }: SellerError,

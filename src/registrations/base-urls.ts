@@ -1,10 +1,10 @@
-// Reads the option `baseUrl`: the URLs below which sellers are given theirs, and that the receiver serves.
+// Reads the option `baseUrl`: the base URLs below which sellers get their URLs, and which the receiver serves.
 // `createRegistrations` and its routes use it.
 import { MOST_BASES } from '../config/public-url.ts';
 import { ConfigError } from '../shared/errors.ts';
 import type { RegistrationsOptions } from './registrations-options.ts';
 
-/** URLs without a `/` at their ends. Sellers are given URLs below the first. */
+/** Base URLs without a `/` at the end. Sellers are given URLs below the first. */
 export type BaseUrls = readonly [string, ...string[]];
 
 /** Checks `baseUrl`. @throws ConfigError for a wrong URL, an empty list, more than eight URLs, or a duplicate. */
@@ -20,7 +20,7 @@ export function baseUrlsOf({ baseUrl, allowLoopback = false }: RegistrationsOpti
   return [first, ...others];
 }
 
-/** The value of `publicUrl` with which a receiver serves all of them. */
+/** Returns the value of `publicUrl` with which a receiver serves all base URLs. */
 export function publicUrlsOf([first, ...others]: BaseUrls): string | readonly string[] {
   return others.length === 0 ? `${first}/*` : [first, ...others].map((url) => `${url}/*`);
 }
@@ -41,7 +41,10 @@ function baseUrlOf(baseUrl: unknown, allowLoopback: boolean): string {
   return url.href.replace(/\/+$/, '');
 }
 
-/** Path and query of `url`. @throws ConfigError if no delivery to `url` would reach the receiver. */
+/**
+ * Returns path and query of `url`. @throws ConfigError if `url` is below no base URL, so that no delivery would reach
+ * the receiver.
+ */
 export function below(baseUrls: BaseUrls, url: string): Pick<URL, 'pathname' | 'search'> {
   const parsed = URL.canParse(url) ? new URL(url) : undefined;
   const isBelow = baseUrls.some((base) => parsed?.href.startsWith(`${base}/`));

@@ -1,8 +1,8 @@
-// Ends a call that takes too long, so that no other process makes the same call at the same time. Used by all that
-// calls sellers in the background: repeated calls, subscriptions, moves and checks of URLs.
+// Ends a call that takes too long, so that no two processes make the same call at the same time. All background calls
+// to sellers use it: repeated calls, subscriptions, moves and checks of URLs.
 import { orAborted } from '../shared/time-limits.ts';
 
-/** The time limit of a call, by a clock that tests replace. */
+/** The time limit of a call, with a `sleep` that tests can replace. */
 export interface CallDeadline {
   readonly ms: number;
   /** The message of the error with which the call is aborted. */
@@ -11,7 +11,7 @@ export interface CallDeadline {
   readonly sleep: (ms: number, signal: AbortSignal) => Promise<void>;
 }
 
-/** Runs a call until its deadline, or until `stopping` aborts. A call that ignores its signal is not waited for. */
+/** Runs a call until its deadline, or until `stopping` aborts. It then returns even if the call ignores its signal. */
 export async function beforeDeadline<T>(
   { ms, reason, sleep }: CallDeadline,
   stopping: AbortSignal,

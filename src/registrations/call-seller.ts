@@ -1,5 +1,5 @@
 // Defines the function that calls a seller: the option `call`, which owners write themselves or make with `mcpCaller`
-// or `a2aCaller`. All that asks sellers takes it: registrations, poller and reconciler.
+// or `a2aCaller`. Registrations, poller and reconciler send all their requests to sellers with it.
 import type { CallSessions } from '../calls/sessions.ts';
 import type { Transport } from '../events/event.ts';
 import type { JsonObject } from './answer-json.ts';
@@ -17,15 +17,16 @@ export interface CallSeller {
       readonly signal: AbortSignal;
       /** The `ref` of the operation, if it has one. */
       readonly ref?: string;
-      /** The sessions of a poller, which outlive the call. Pass them on to the caller that you use. */
+      /** The sessions that a poller keeps open between calls. Pass them on to the caller that you use. */
       readonly sessions?: CallSessions;
     },
   ): Promise<unknown>;
-  /** The transport of each seller, by which a poller asks. Default: the tool transport. */
+  /** The transport of each seller, which decides how a poller requests a task. Default: the tool transport. */
   readonly transport?: Transport | ((agentUrl: string) => Transport | undefined);
   /**
-   * Returns the names of a seller's operations: its tools, or the skills of its agent card; undefined if it has no
-   * list. A poller asks for a task by one of them. Absent: the poller tries the known names one after the other.
+   * Returns the names of a seller's operations: its tools, or the skills of its agent card. Returns undefined if the
+   * seller has no list. A poller requests a task by one of these operations. Absent: the poller tries the known names
+   * one after the other.
    */
   readonly operations?: (
     agentUrl: string,
@@ -36,10 +37,13 @@ export interface CallSeller {
 /** A seller that is to be asked for its capabilities. */
 export interface AskedSeller {
   readonly agentUrl: string;
-  /** The `ref` of the operation or task that is the occasion. */
+  /** The `ref` of the operation or task that led to this request. */
   readonly ref?: string | undefined;
-  /** The sessions of the poller, if it asks. */
+  /** The poller's sessions, if a poller makes the request. */
   readonly sessions?: CallSessions;
-  /** The seller's operations, if somebody knows them already. Absent: the caller is asked. */
+  /**
+   * Returns the seller's operations, if they are known already. Absent: they are read from the seller by
+   * `call.operations`.
+   */
   readonly names?: () => Promise<readonly string[] | undefined>;
 }

@@ -1,5 +1,5 @@
-// Names that `proto-webhooks/registrations`, `/mcp` and `/a2a` share: a caller of sellers, and the errors of its calls.
-// These three entries export it again.
+// Names that `proto-webhooks/registrations`, `/mcp` and `/a2a` share: types and errors of calls to sellers. These three
+// entries re-export them.
 export { AnswerRefusedError } from '../calls/refused-answer.ts';
 export type { CallSessions } from '../calls/sessions.ts';
 export {

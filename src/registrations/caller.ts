@@ -1,4 +1,4 @@
-// Sends the requests of `mcpCaller` and `a2aCaller`: token, time limit, redirects, and refusals by HTTP status
+// Sends the requests of `mcpCaller` and `a2aCaller`: bearer token, time limit, redirects, and refusals by HTTP status
 // (calls.md §4).
 import { isJsonObject } from '../codec/members.ts';
 import { retryAfterMs } from '../codec/retry-after.ts';
@@ -36,9 +36,11 @@ export interface SellerAuth {
  * `a2aCaller`. Use it if you have several accounts with one seller.
  */
 export interface TokenCall {
-  /** The operation: a task type, the query of a task, `tools/list` or `agent-card`. */
+  /** The operation: a task type, the operation that asks for a task, `tools/list` or `agent-card`. */
   readonly operation: string;
-  /** The `ref` with which the operation was registered. For the query of a task it is that of the task's operation. */
+  /**
+   * The `ref` with which the operation was registered. If a task is asked for, it is the `ref` of the task's operation.
+   */
   readonly ref?: string;
 }
 
@@ -51,7 +53,7 @@ export const tokenCall = (operation: string, ref: string | undefined): TokenCall
 export interface CallerOptions {
   /** The credentials. Absent: only public operations can be called. */
   readonly auth?: SellerAuth | undefined;
-  /** The time limit for the answer to a request, ms. Default: 60 000. */
+  /** The time limit of a request, until its answer has been read, ms. Default: 60 000. */
   readonly timeoutMs?: number | undefined;
   /** If true, allows sellers on this machine, also over http, for development. Default: false. */
   readonly allowLoopback?: boolean | undefined;
@@ -82,12 +84,12 @@ export const CALLER_OPTIONS: Readonly<Record<keyof CallerOptions, true>> = {
 };
 
 /**
- * The symbol under which a function that makes callers has its name. If such a function is given instead of a caller,
- * this finds the mistake before a seller is called.
+ * The property under which a function that makes callers carries its name. It shows the mistake, before a seller is
+ * called, if such a function is given instead of a caller.
  */
 export const CALLER_MAKER: unique symbol = Symbol.for('proto-webhooks.caller-maker') as never;
 
-/** A function that makes callers. */
+/** A function that makes callers, e.g. `mcpCaller`. */
 export interface CallerMaker {
   readonly [CALLER_MAKER]: string;
 }
@@ -97,13 +99,13 @@ export interface SellerRequest {
   readonly method: 'GET' | 'POST' | 'DELETE';
   readonly headers: Readonly<Record<string, string>>;
   readonly body?: Uint8Array<ArrayBuffer>;
-  /** Redirects of the session that later requests follow at once. */
+  /** The redirects of the session that were seen before: later requests go straight to the new URL. */
   readonly moved: Moved;
-  /** The signal for the request, until the whole answer has been read. */
+  /** Aborts the request, at any time until its whole answer has been read. */
   readonly signal: AbortSignal;
 }
 
-/** Sends a request, and resolves with the answer, its body decoded and unread (calls.md §4.1). */
+/** Sends a request. It resolves with the answer, whose body is decoded but not read yet (calls.md §4.1). */
 export type SellerFetch = (url: string, request: SellerRequest) => Promise<Response>;
 
 /** The parts that both callers share. */
@@ -113,13 +115,15 @@ export interface Caller {
   readonly maxAnswerBytes: number;
   /** The largest number of members and items in an answer. */
   readonly maxValues: number;
-  /** Says why a URL may not be called, like `Reach.refusedReason`. */
+  /** Returns the reason why a URL may not be called, like `Reach.refusedReason`. */
   readonly refusedReason: Reach['refusedReason'];
-  /** Makes one call's `fetch` and gets its token. @throws ConfigError if the URL cannot be called. */
+  /**
+   * Gets the token for one call, and makes the `fetch` that sends it. @throws ConfigError if the URL cannot be called.
+   */
   readonly callFor: (agentUrl: string, call: TokenCall) => Promise<SellerCall>;
 }
 
-/** The means of one call and its session. */
+/** The `fetch` and the token of one call and its session. */
 export interface SellerCall {
   /**
    * Sends the token to the origin of `agentUrl` only. It rejects with SellerError if the transport refuses the
@@ -169,7 +173,7 @@ export function callerOf(
           method,
           headers: {
             ...headers,
-            // A small encoded answer can hold any amount of memory.
+            // A small compressed answer could fill the memory when it is decoded.
             'accept-encoding': 'identity',
             'user-agent': 'proto-webhooks',
             ...(hasToken && { authorization: `Bearer ${token}` }),
@@ -196,16 +200,16 @@ export function callerOf(
   };
 }
 
-/** Sends a request, by the owner's `fetch` or our own. */
+/** Sends a request, by the owner's `fetch` or the package's own. */
 interface Send extends Pick<Reach, 'refusedReason' | 'isRaw'> {
   readonly by: (url: string, init: AnyFetchInit) => Promise<Response>;
 }
 
-/** Takes the owner's `fetch`, which decodes and judges by itself, or our own. @throws ConfigError */
+/** Chooses the owner's `fetch`, which decodes and checks URLs by itself, or the package's own. @throws ConfigError */
 function sendBy(given: CallerOptions['fetch'], { refusedReason, transport, isRaw }: Reach): Send {
   if (given === undefined) {
     const by: Send['by'] = async (url, init) => {
-      // The text that named the URL was judged where it was read.
+      // The text of the URL was checked when it was read. Here the parsed URL is checked.
       const reason = refusedReason(url, url);
       if (reason !== undefined) throw new Error(`${url} is ${reason}.`);
       return transport(url, init);
@@ -248,7 +252,7 @@ function tokenSource(auth: SellerAuth | undefined): TokenSource {
 
 const isBlank = (token: unknown): boolean => typeof token === 'string' && token.trim() === '';
 
-/** The token, which no message repeats. @throws ConfigError if it cannot be sent as one. */
+/** Checks the token. No error message contains it. @throws ConfigError if it cannot be sent as a bearer token. */
 function requireToken(token: string): string {
   if (/^\s*bearer\s/i.test(token)) {
     throw new ConfigError('auth.token: begins with "Bearer ". Give the token alone.');
@@ -267,13 +271,13 @@ const UNAUTHORIZED = 401;
 const FORBIDDEN = 403;
 const UNAVAILABLE = 503;
 
-/** Says if a request had the token. `withheld`: there is one, but the request goes to another origin. */
+/** Says if a request carried the token. `withheld`: there is a token, but the request goes to another origin. */
 type TokenUse = 'none' | 'sent' | 'withheld';
 
 const tokenUse = (token: string | undefined, isSent: boolean): TokenUse =>
   token === undefined ? 'none' : isSent ? 'sent' : 'withheld';
 
-/** The refusal in an HTTP status, which a seller sends before it looks at the call. */
+/** Returns the refusal that an HTTP status means. A seller sends such a status before it reads the call. */
 function refusalOf(
   { status, headers }: Response,
   { url, token }: { readonly url: string; readonly token: TokenUse },
@@ -290,12 +294,13 @@ function refusalOf(
   return isBusy ? new SellerBusyError(status, retryAfterMs(retryAfter, now)) : undefined;
 }
 
-/** Bounds of a seller's operations that are kept. No task type is longer. */
+/** The most names of a seller's operations that are kept, and their greatest length. No task type is longer. */
 export const MOST_NAMES = 1000;
 const MAX_NAME = 255;
 
 /**
- * The names in a list of objects that a seller gives. They are kept for long, so their number and length are bounded.
+ * Returns the names in a list of objects that a seller sent. They are kept for a long time, so their number and length
+ * are limited.
  */
 export function namesIn(list: unknown, member: 'name' | 'id', most: number = MOST_NAMES): readonly string[] {
   const names: string[] = [];
@@ -307,7 +312,7 @@ export function namesIn(list: unknown, member: 'name' | 'id', most: number = MOS
   return names;
 }
 
-/** The same error, with the pause that the body asks for if it is longer (calls.md §2.4). */
+/** If the body asks for a longer pause, returns the same error with that pause (calls.md §2.4). */
 function longerOf(busy: SellerBusyError, body: unknown): SellerBusyError {
   const errors = isJsonObject(body) ? errorsIn(body) : [];
   const said = Math.max(busy.retryAfterMs ?? 0, ...errors.map(({ retryAfterMs: ms = 0 }) => ms));
@@ -317,7 +322,10 @@ function longerOf(busy: SellerBusyError, body: unknown): SellerBusyError {
 const NOT_FOUND = 404;
 const SERVER_ERROR = 500;
 
-/** The error for an answer of a web server instead of an agent. A message with its page in it would be useless. */
+/**
+ * Returns the error for an answer that comes from a web server instead of an agent; otherwise undefined. It leaves out
+ * the server's page, which would be useless in a message.
+ */
 export function noAgentOf(url: string, { ok, status, headers }: Response): Error | undefined {
   const type = headers.get('content-type') ?? '';
   const isPage = type.startsWith('text/html');

@@ -1,5 +1,5 @@
-// Asks sellers for their capabilities about once a day, and stores what they declare (verification.md §5.29).
-// Registrations and the poller ask; the keys of senders, editions and moves read the answers.
+// Asks sellers for their capabilities about once a day, and stores the answers (verification.md §5.29). Registrations
+// and the poller request them. Key lookup, editions and moves read them.
 import { putBounded } from '../shared/bounded.ts';
 import { isJsonObject, type JsonObject } from '../codec/members.ts';
 import { requireBounded } from '../calls/bounds.ts';
@@ -19,13 +19,16 @@ import type { AskedSeller, CallSeller } from './call-seller.ts';
 
 /** Asks sellers for their capabilities, and stores them (verification.md §5.29). */
 export interface Capabilities {
-  /** Asks a seller if that is due and its list has the operation. It never rejects. */
+  /**
+   * Asks a seller for its capabilities if that is due and its list of operations has the operation for it. It never
+   * rejects.
+   */
   readonly ask: (of: AskedSeller, signal: AbortSignal) => Promise<void>;
   /** The latest capabilities that the seller declared. */
   readonly of: (agentUrl: string) => Promise<Declared>;
 }
 
-/** The member of registrations that asks, for a poller and a reconciler. */
+/** The member of registrations that asks sellers for capabilities, for a poller and a reconciler. */
 export const CAPABILITIES: unique symbol = Symbol.for('proto-webhooks.capabilities') as never;
 
 export interface WithCapabilities {
@@ -33,31 +36,31 @@ export interface WithCapabilities {
 }
 
 interface CapabilitiesOptions {
-  /** Absent: no seller is asked. */
+  /** The client that calls sellers. Absent: no seller is asked. */
   readonly call: CallSeller | undefined;
   readonly rows: StoreRegistrations;
   readonly hashes: Pick<Hashes, 'sha256Hex'>;
   /** Unix ms. */
   readonly now: () => number;
-  /** The time limit of the whole question, ms. */
+  /** The time limit for all requests to one seller together, ms. */
   readonly limitMs: number;
 }
 
 const OPERATION = 'get_adcp_capabilities';
 const DAY_MS = 86_400_000;
-/** The pause after an unanswered question. It also keeps other processes from asking meanwhile. Ms. */
+/** The pause after a request without an answer. Other processes also do not ask during it. Ms. */
 const HOUR_MS = 3_600_000;
-/** The largest number of sellers that this process remembers as not due. */
+/** The most sellers for which this process remembers that they are not due. */
 const MAX_SELLERS = 10_000;
 
 export function capabilitiesOf({ call, rows, hashes, now, limitMs }: CapabilitiesOptions): Capabilities {
-  // The time, by this process's clock, from which the store is asked again.
+  // For each seller, the time on this process's clock from which the store is read again.
   const lookAt = new Map<string, number>();
 
   const claim = (agentUrl: string): Promise<boolean> =>
     rows.run('', (step, at) => {
       const row = declaredIn(step, hashes, agentUrl);
-      // A later time comes of a clock that was ahead. It must not delay the question for long.
+      // A time more than a day ahead was written by a clock that was wrong. It must not delay the request for long.
       if (row && row.askAt > at && row.askAt <= at + DAY_MS) return false;
       step.save(declaredRow(hashes, agentUrl, { ...row, askAt: at + HOUR_MS }, at));
       return true;
@@ -93,7 +96,7 @@ export function capabilitiesOf({ call, rows, hashes, now, limitMs }: Capabilitie
         );
         await keep(agentUrl, found);
       } catch {
-        // The seller is asked again in an hour. The call that was the occasion reports the same fault.
+        // The seller is asked again in an hour. The call that led to this request reports the same fault.
       }
     },
     of: async (agentUrl) => {
@@ -104,14 +107,17 @@ export function capabilitiesOf({ call, rows, hashes, now, limitMs }: Capabilitie
 }
 
 const MAX_URL = 2_048;
-/** The largest number of versions that are read. */
+/** The most supported versions in an answer that are read. */
 const MAX_VERSIONS = 100;
 
 /** The capabilities in an answer; undefined if it has none. */
 export const capabilitiesIn = (answer: unknown): JsonObject | undefined =>
   bodiesOf(answer).find(({ adcp }) => isJsonObject(adcp));
 
-/** The facts that an answer declares; undefined if it has no capabilities, like an error or a task. */
+/**
+ * Returns the facts that an answer declares. Returns undefined if the answer has no capabilities, e.g. an error or a
+ * task.
+ */
 export function declaredBy(answer: unknown): Declared | undefined {
   const body = capabilitiesIn(answer);
   if (body === undefined) return undefined;
@@ -131,12 +137,12 @@ export function declaredBy(answer: unknown): Declared | undefined {
   };
 }
 
-/** The protocol's bounds: one day and seven. Seconds. */
+/** The protocol's limits for that time: one day and seven days. Seconds. */
 const LEAST_HORIZON = 86_400;
 const MOST_HORIZON = 604_800;
 
 /**
- * The time for which a seller delivers an event again, cut to the protocol's bounds; undefined if it gives none. Ms.
+ * The time for which a seller repeats a delivery, cut to the protocol's limits. Undefined if the seller gives none. Ms.
  */
 function horizonIn(signing: unknown): number | undefined {
   const seconds = isJsonObject(signing) ? signing['delivery_retry_horizon_seconds'] : undefined;
@@ -144,7 +150,7 @@ function horizonIn(signing: unknown): number | undefined {
   return Math.ceil(Math.min(Math.max(seconds, LEAST_HORIZON), MOST_HORIZON) * 1000);
 }
 
-/** The objects in an answer that may be the operation's. For a Task they are in its data. */
+/** Returns the objects in an answer that may hold the capabilities. In a Task they are in its data. */
 function bodiesOf(answer: unknown): readonly JsonObject[] {
   const outer = unwrapped(answer);
   const layers = isJsonObject(outer) ? [outer, outer['result'], outer['task']] : [];
@@ -156,7 +162,7 @@ function bodiesOf(answer: unknown): readonly JsonObject[] {
   });
 }
 
-/** The URL as `URL` writes it. http is for development: the code that fetches decides. */
+/** Returns a URL in the spelling of `URL`. http is for development: the code that fetches decides if it may be used. */
 function httpsUrl(value: unknown): string | undefined {
   if (typeof value !== 'string' || value.length > MAX_URL || !URL.canParse(value)) return undefined;
   const { protocol, href, username, password } = new URL(value);
@@ -164,10 +170,13 @@ function httpsUrl(value: unknown): string | undefined {
   return isWeb && username === '' && password === '' && href.length <= MAX_URL ? href : undefined;
 }
 
-/** A release: `3.1`, `3.1.2`. */
+/** A release of the protocol, e.g. `3.1` or `3.1.2`. */
 const RELEASE = /^(\d{1,4})\.(\d{1,4})(?:\.\d{1,6})?$/;
 
-/** The edition of the answer; if it has none, the oldest that the seller supports, which fits every other. */
+/**
+ * Returns the edition that an answer names. If it names none, returns the oldest edition that the seller supports,
+ * which fits all others.
+ */
 function editionOf(version: unknown, supported: unknown): string | undefined {
   const said = releaseIn(version);
   if (said !== undefined || version !== undefined) return said;

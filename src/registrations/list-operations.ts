@@ -1,5 +1,5 @@
-// Lists operations in pages, by their own state or by the polling of their tasks: `registrations.list`.
-// `proto-webhooks tasks` and `proto-webhooks state` read by it too.
+// Lists operations in pages, by their own state or by that of the polling of their tasks, for `registrations.list`.
+// `proto-webhooks tasks` and `proto-webhooks state` read operations with it too.
 import type { Hashes } from '../crypto/engine.ts';
 import { storedId } from '../stages/ids.ts';
 import type { RegistrationRow, StoreRegistrations } from '../stores/store.ts';
@@ -7,20 +7,20 @@ import { type OperationSeen, type OperationState, seenOf, storedIn } from './ope
 import { watchIn, type WatchState } from './watch-task.ts';
 
 /**
- * Selects the operations (registered calls to sellers) that `registrations.list` returns. Default: those of all
- * sellers and states. `after` is the `next` of the page before.
+ * Selects the operations (registered calls to sellers) that `registrations.list` returns. Default: those of all sellers
+ * and states. `after` is the `next` of the previous page.
  */
 export interface OperationQuery {
   /**
-   * The state of the operation, e.g. `open` or `ended`, or of the polling of its task: `watched` while it is polled,
-   * `unresolved` after polling was given up. The two are independent.
+   * The state of the operation, e.g. `open` or `ended`, or that of the polling of its task. `watched`: the task is
+   * polled. `unresolved`: polling was given up. The two kinds of state are independent.
    */
   readonly state?: OperationState | WatchState | undefined;
   /** The agent URL of the seller. Default: all sellers. */
   readonly agentUrl?: string | undefined;
   /** The largest number of operations, 1 to 1000. Default: 100. */
   readonly limit?: number | undefined;
-  /** The `next` of the page before. */
+  /** The `next` of the previous page. */
   readonly after?: string | undefined;
 }
 
@@ -62,7 +62,8 @@ export async function listOperations(
 const seen = (row: RegistrationRow): OperationSeen => seenOf(row, storedIn(row));
 
 /**
- * The operations of watches, by one read for each seller. If an operation has expired, its watch says what is known.
+ * Returns the operations of polled tasks, with one read for each seller. If an operation has expired, the task's row
+ * tells what is still known.
  */
 async function watchedBy(
   registrations: StoreRegistrations,

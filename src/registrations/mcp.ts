@@ -59,7 +59,7 @@ export function mcpCaller(options: CallerOptions = {}): CallSeller {
   };
   const { timeoutMs } = caller;
   const limit = { ms: timeoutMs, reason: `the call timed out: no answer within ${timeoutMs} ms` };
-  /** Runs work within the time limit of the call. Opening a session is part of it. */
+  /** Runs work within the time limit of the call. The limit includes opening a session. */
   const inTime = <T>(signal: AbortSignal, work: (within: AbortSignal) => Promise<T>): Promise<T> =>
     limited(limit, signal, (within) => orAborted(work(within), within));
   const call: CallSeller = async (agentUrl, operation, args, { signal, sessions, ref }) => {
@@ -106,18 +106,18 @@ async function toolNames(caller: Caller, lane: Lane, signal: AbortSignal): Promi
 
 Object.assign(mcpCaller, { [CALLER_MAKER]: 'mcpCaller' } satisfies CallerMaker);
 
-/** A session, which opens once, however many calls use it first. */
+/** An MCP session. It is opened once, even if several calls begin to use it at the same time. */
 interface ToolSessionInUse extends ToolSession {
   opening: Promise<void> | undefined;
 }
 
-/** The session of a call: its own, or one that is kept. */
+/** The access of a call to its session, which is its own or one that a poller keeps. */
 interface Lane {
   readonly fetch: SellerFetch;
   readonly session: () => ToolSessionInUse;
-  /** Ends the use of a session that has failed: the next call begins another one. */
+  /** Forgets a session that has failed. The next call begins a new one. */
   readonly drop: (session: ToolSession) => void;
-  /** Ends a call's use of its session. */
+  /** Says that a call no longer uses its session. */
   readonly leave: (session: ToolSession) => void;
 }
 
@@ -151,7 +151,9 @@ interface ToolCall {
   readonly signal: AbortSignal;
 }
 
-/** Makes a call, and once more in a new session if a kept one is lost: nothing was done in that one. */
+/**
+ * Makes a call. If a kept session proves lost, nothing was done in it, so the call is made once more in a new session.
+ */
 async function callIn(caller: Caller, lane: Lane, call: ToolCall): Promise<Members> {
   for (let isAgain = false; ; isAgain = true) {
     const session = lane.session();
@@ -176,7 +178,7 @@ async function callIn(caller: Caller, lane: Lane, call: ToolCall): Promise<Membe
   }
 }
 
-/** Opens a session. Nothing has been called yet, so its errors say so. */
+/** Opens a session. Its errors say that nothing has been called yet. */
 async function opened(caller: Caller, lane: Lane, session: ToolSession, signal: AbortSignal): Promise<void> {
   try {
     await withClient(caller, lane, session, async () => undefined, signal);
@@ -191,7 +193,7 @@ interface Limits {
   readonly signal: AbortSignal;
 }
 
-/** Runs one step in a client of its own, so that nothing that a seller has said stays in it. */
+/** Runs one step in an SDK client of its own, so that nothing which a seller has sent stays in a client. */
 async function withClient<T>(
   { timeoutMs, maxAnswerBytes, maxValues }: Caller,
   { fetch }: Lane,
@@ -200,8 +202,8 @@ async function withClient<T>(
   signal: AbortSignal,
 ): Promise<T> {
   const client = new Client({ name: 'proto-webhooks', version: '1' });
-  // The SDK never removes its listener from a signal. Node keeps a signal of `AbortSignal.any`, with all that listens
-  // to it, until it fires. Without a signal of our own each answer would stay in memory as long as the process runs.
+  // The SDK never removes its listener from a signal. Node keeps a signal of `AbortSignal.any`, with all its listeners,
+  // until it fires. Without a separate signal each answer would stay in memory as long as the process runs.
   const own = followed(signal);
   const limits = { timeout: timeoutMs, signal: own.signal };
   try {
@@ -216,10 +218,10 @@ async function withClient<T>(
   }
 }
 
-/** The time limit for ending a session, for which nobody waits. Ms. */
+/** The time limit for ending a session. No call waits for it. Ms. */
 const END_MS = 5_000;
 
-/** Ends a session, and never rejects: a seller that does not end it forgets it by itself. */
+/** Ends a session, and never rejects: if this fails, the seller forgets the session by itself. */
 async function endSession(session: ToolSession, fetch: SellerFetch): Promise<void> {
   if (session.id === undefined) return;
   const headers = sessionHeaders(session);
@@ -231,6 +233,6 @@ async function endSession(session: ToolSession, fetch: SellerFetch): Promise<voi
       await response.body?.cancel();
     });
   } catch {
-    // The seller need not offer this (405).
+    // A seller may lack this request, and answers 405 then.
   }
 }

@@ -2,10 +2,10 @@
 // moves of URLs.
 import { isJsonObject, type JsonObject, textMember } from '../codec/members.ts';
 
-/** The largest number of objects that are read of each list. */
+/** The most objects that are read of each list. */
 const MOST_ROWS = 10_000;
 
-/** The rows of all lists of an answer, because sellers differ in the list's name. */
+/** Returns the rows of all lists in an answer, because sellers use different names for the list. */
 export function listedRows(data: unknown): readonly JsonObject[] {
   if (!isJsonObject(data)) return [];
   return Object.values(data)
@@ -14,6 +14,6 @@ export function listedRows(data: unknown): readonly JsonObject[] {
     .filter(isJsonObject);
 }
 
-/** The rows of one media buy. */
+/** Returns the rows of one media buy. */
 export const rowsOf = (data: unknown, mediaBuyId: string): readonly JsonObject[] =>
   listedRows(data).filter((row) => textMember(row, 'media_buy_id') === mediaBuyId);

@@ -1,5 +1,5 @@
-// Finds the operation of an event, and warns of what does not fit it (verification.md §6.9). The receiver calls it for
-// each event, through `createReceiver({ registrations })`.
+// Finds the operation of an event, and adds warnings if parts of the event do not fit the operation (verification.md
+// §6.9). The receiver calls it for each event, through `createReceiver({ registrations })`.
 import { comparedWith } from '../auth/credentials.ts';
 import { canonicalJson } from '../codec/canonical-json.ts';
 import { isJsonObject, present } from '../codec/members.ts';
@@ -20,8 +20,8 @@ import { operationToken, type Secrets } from './secrets.ts';
 import { reportedText } from './seller-error.ts';
 
 /**
- * Finds the operation of an event. The ids in an event are claims of the seller: one that does not fit gives a warning,
- * but settles and refuses nothing.
+ * Finds the operation of an event. The seller chooses the ids in an event. If one does not fit the operation, there is
+ * a warning, but nothing is settled or refused because of it.
  */
 export function ofEvent(
   { find }: Pick<Operations, 'find'>,
@@ -29,7 +29,7 @@ export function ofEvent(
 ): EventRegistrations['ofEvent'] {
   return async (event) => {
     const { sender, operationId } = event;
-    // The id is empty if an answer ended the operation.
+    // The task id is empty if the operation ended by the answer to its call.
     const taskId = event.taskId === '' ? undefined : event.taskId;
     const mediaBuyId = mediaBuyOf(event);
     // Without an id to look for, the store is not read.
@@ -48,13 +48,15 @@ export function ofEvent(
   };
 }
 
-/** The seller's reason for a task that did not end as it should. */
+/** Returns the seller's error if a task did not complete; otherwise an empty object. */
 function reasonOf(event: Event): Pick<OperationTold, 'reason'> {
   const reason = event.kind === 'task' && event.error ? reportedText(event.error) : '';
   return reason === '' ? {} : { reason };
 }
 
-/** The Task whose data names the event's own task (calls.md §1.5). */
+/**
+ * Returns the id of the agent transport's Task if its data names another task, which is the event's (calls.md §1.5).
+ */
 function callOf({ transport, envelope, taskId }: Event): { readonly callTaskId?: string } {
   const found = transport === 'agent' && isJsonObject(envelope) ? agentPayload(envelope) : undefined;
   const callTaskId = found && found !== 'malformed' ? agentTaskId(found.body) : undefined;
@@ -67,8 +69,8 @@ function endingOf({ data }: Event): Pick<OperationTold, 'ending'> {
 }
 
 /**
- * The media buy that an event is about; undefined for a report about several. For a pulled state it stands in our own
- * envelope.
+ * Returns the media buy that an event is about; undefined for a report about several. The envelope of a pulled state is
+ * our own, and names the media buy.
  */
 function mediaBuyOf(event: Event): string | undefined {
   if (event.kind === 'other' && event.source === 'pull') return mediaBuyIn(event.envelope);
@@ -82,8 +84,8 @@ function knownOf(event: Event, found: OperationFound | undefined, tokens: TokenM
   if (!found) return { warnings: event.operationId === undefined ? [] : ['operation_id_unknown'] };
   const { operation, isMismatch } = found;
   const { operationId, ref, taskType, createdAt, isStep } = operation;
-  // An owner may book an order by `ref`, and a step is none (told.md §3.2). Reports belong to the media buy, and so
-  // does its `ref`.
+  // An owner may find its order by `ref`, which a step of a move lacks (told.md §3.2). Reports belong to the media buy,
+  // and so does its `ref`.
   const whose = isStep && event.kind === 'task' ? { isStep } : { ...(ref !== undefined && { ref }) };
   const warnings: WarningCode[] = [];
   if (isMismatch) warnings.push('operation_id_mismatch');
@@ -102,7 +104,10 @@ export interface TokenMaker {
   readonly hashes: Hashes;
 }
 
-/** The token that the seller was told to repeat; undefined if none was requested, or its secret is gone. */
+/**
+ * Returns the token that the seller was told to repeat. Undefined if no token was requested, or if the secret that made
+ * it was removed.
+ */
 export function tokenOf(
   { operation, token }: OperationFound,
   { secrets, hashes }: TokenMaker,
@@ -111,7 +116,7 @@ export function tokenOf(
   return secret && operationToken(secret, hashes, operation.operationId);
 }
 
-/** Finds the token of an event of a task: the text that the seller of its operation was told to repeat. */
+/** Finds the token of a task's event: the text that the seller was told to repeat for the task's operation. */
 export function tokenOfEvent(
   { find }: Pick<Operations, 'find'>,
   tokens: TokenMaker,
@@ -126,7 +131,10 @@ export function tokenOfEvent(
   };
 }
 
-/** Compares the token, which the tool transport carries as a member of the task's envelope (verification.md §6.9). */
+/**
+ * Compares the event's token with the operation's. The tool transport carries it as a member of the task's envelope
+ * (verification.md §6.9).
+ */
 function tokenWarning(event: Event, found: OperationFound, tokens: TokenMaker): WarningCode | undefined {
   if (event.kind !== 'task' || event.source !== 'webhook' || event.transport !== 'tool') return undefined;
   const wanted = tokenOf(found, tokens);
@@ -138,8 +146,8 @@ function tokenWarning(event: Event, found: OperationFound, tokens: TokenMaker): 
 }
 
 /**
- * True if the event repeats the context of the call. A context among the arguments is not known here. Deliveries of a
- * task must have it; other events may leave it out.
+ * True if the event repeats the context of the call. A context inside the call's own arguments is not stored, so it is
+ * not compared. Deliveries of a task must have the context; other events may leave it out.
  */
 function hasContext({ kind, context }: Event, operation: OperationSeen): boolean {
   const isAbsent = context === undefined || context === null;

@@ -1,5 +1,5 @@
-// Bounds the operations of one seller that have not ended: the option `maxOpen`. `create` reserves room here before it
-// writes an operation.
+// Limits the operations of one seller that have not ended: the option `maxOpen`. `create` reserves a slot here before
+// it writes an operation.
 import { putBounded } from '../shared/bounded.ts';
 import { singleFlight } from '../shared/single-flight.ts';
 import type { StoreRegistrations } from '../stores/store.ts';
@@ -12,24 +12,26 @@ interface RoomOptions {
   readonly maxOpen: number;
 }
 
-/** The number of operations of a seller that are created here before its rows are counted again. */
+/** The number of operations that this process creates for a seller before it counts the seller's rows again. */
 const COUNT_EVERY = 100;
-/** The largest number of sellers whose room is remembered. */
+/** The most sellers for which the remaining number is remembered. */
 const MAX_SELLERS = 10_000;
 
 /**
- * Reserves room for one more open operation of a seller. The function it returns releases the reservation: once the row
- * is written, or will not be.
+ * Reserves a slot for one more open operation of a seller. The returned function releases the reservation. Call it once
+ * the row is written, or will not be written.
  *
- * Rows are not counted each time, because a count reads them all. The store's own counts (admission.md §8.9) do not
- * tell: they are of rows, and an operation's row stays for 70 days after its end. Reservations bound a loop that
- * creates operations all at once: without them any number would be under way together.
+ * Counting reads all rows, so it is not done each time. The store's own counts (admission.md §8.9) cannot be used: they
+ * include ended operations, whose rows stay for 70 days. Reservations limit a loop that creates many operations at
+ * once: without them any number could be under way together.
  */
 export function roomBySeller({
   registrations,
   maxOpen,
 }: RoomOptions): (agentUrl: string) => Promise<() => void> {
-  /** The room left until the next count, and the operations that have reserved room and are not written yet. */
+  /**
+   * The slots that are left until the next count, and the operations that have a reservation and are not written yet.
+   */
   const left = new Map<string, number>();
   const unwritten = new Map<string, number>();
   const counting = new Map<string, Promise<void>>();
@@ -47,7 +49,7 @@ export function roomBySeller({
     for (; room === undefined; room = left.get(agentUrl)) {
       await singleFlight(counting, agentUrl, () => count(agentUrl));
     }
-    // There is no room left: the next call counts again.
+    // No slot is left, so the next call counts the rows again.
     if (room <= 1) left.delete(agentUrl);
     else left.set(agentUrl, room - 1);
     if (room <= 0) {

@@ -1,5 +1,5 @@
-// Reads the rows of registrations page by page, skips damaged ones, and parses their JSON. All that keeps rows beside
-// the events uses it: registrations, poller, reconciler and `proto-webhooks state`.
+// Reads the rows of registrations page by page, skips damaged ones, and parses their JSON. All code that stores rows
+// besides events uses it: registrations, poller, reconciler and `proto-webhooks state`.
 import { utf8 } from '../codec/encoding.ts';
 import { parseStrictObject } from '../codec/strict-json.ts';
 import { Fault } from '../shared/errors.ts';
@@ -27,7 +27,7 @@ export async function* allRows(
   }
 }
 
-/** Deletes the rows of one kind of a seller that `which` selects; without it all. */
+/** Deletes a seller's rows of one kind, if `which` returns true for them. Without `which`, deletes all of that kind. */
 export async function deleteRows(
   registrations: StoreRegistrations,
   kind: RegistrationKind,
@@ -73,10 +73,7 @@ export interface Damage {
   readonly firstDamaged: readonly DamagedRow[];
 }
 
-/**
- * The largest number of errors that are kept. So many show what they have in common; one for each of a million rows
- * would fill the memory.
- */
+/** The most errors that are kept. A hundred show what the errors have in common; a million would fill the memory. */
 const MAX_REPORTED = 100;
 
 /** Runs a step for each row, and skips damaged ones. @throws any fault of the store. */
@@ -122,14 +119,20 @@ export function storedObject(text: string): Readonly<Record<string, unknown>> {
   );
 }
 
-/** The argument `account` of a question. @param account as JSON text; undefined: the question has none. */
+/**
+ * Returns the argument `account` of a request to a seller. @param account as JSON text; undefined: the request has
+ * none.
+ */
 export const accountArgument = (account: string | undefined): { readonly account?: JsonObject } =>
   account === undefined ? {} : { account: storedObject(account) as JsonObject };
 
-/** The time limit for a look-up. A receiver waits 5 s for its senders, and would not know that the store hangs. Ms. */
+/**
+ * The time limit for a lookup. It is shorter than the 5 s for which a receiver waits for its senders, so the error can
+ * name the store. Ms.
+ */
 const LOOK_UP_MS = 4_000;
 
-/** Limits a look-up to `LOOK_UP_MS`. @throws Fault `store_unavailable` if the store takes longer. */
+/** Limits a lookup to `LOOK_UP_MS`. @throws Fault `store_unavailable` if the store takes longer. */
 export const soon = <T>(work: Promise<T>): Promise<T> =>
   orLate(
     work,

@@ -1,5 +1,5 @@
-// Defines an operation as its row keeps it, and as callers see it. operations.ts and settling.ts change it; everything
-// that knows operations reads it here.
+// Defines an operation as it is stored, and as callers get it. operations.ts and settling.ts change operations. All
+// other code that uses operations imports the types from here.
 import { PrintableError } from '../codec/printable-value.ts';
 import { isJsonObject, textMember } from '../codec/members.ts';
 import { MAX_TEXT } from '../codec/printable.ts';
@@ -50,32 +50,38 @@ export interface OperationSeen {
   /** The id of the media buy that the operation created. */
   readonly mediaBuyId?: string;
   readonly status?: TaskStatus;
-  /** The seller's error, if it was refused or has failed; of an orphaned one the reason why it is not called again. */
+  /**
+   * The seller's error, if the operation was refused or has failed. If it is orphaned, the reason why it is no longer
+   * called.
+   */
   readonly reason?: string;
-  /** True: it is a step of a move (`registrations.apply`). */
+  /** True if the operation is a step of a move (`registrations.apply`). */
   readonly isStep?: true;
   /** The time of registration, Unix ms on the store's clock. */
   readonly createdAt: number;
 }
 
-/** The answer of a seller to a call, or what an event or a poll tells of it. */
+/** A seller's answer to a call, or the same facts from an event or a poll. */
 export interface SellerAnswer {
   readonly status: TaskStatus;
   readonly taskId?: string;
   readonly mediaBuyId?: string;
-  /** The media buy's own status, if it is a terminal one. */
+  /** The status of the media buy itself, if that status is terminal. */
   readonly ending?: string;
-  /** The result, or the data beside the status: a webhook would have it in `result`. */
+  /** The result, or the data beside the status; a webhook would carry it in `result`. */
   readonly data?: unknown;
-  /** True if the task goes on although its status is an end: nothing says what came of it (calls.md §1.6). */
+  /** True if the task goes on although its status is a final one: nothing tells the result yet (calls.md §1.6). */
   readonly isOpen?: true;
-  /** The task whose place the named one has taken (calls.md §1.5). */
+  /** The id of the task that `taskId` replaces (calls.md §1.5). */
   readonly replaces?: string;
-  /** The seller's error, for an end other than `completed`. */
+  /** The seller's error, if the task ended with another status than `completed`. */
   readonly reason?: string;
 }
 
-/** The first error in the data of an end other than `completed`, in one line; undefined if there is none. */
+/**
+ * Returns the first error in the data of a task that ended with another status than `completed`, in one line. Undefined
+ * if there is none.
+ */
 export function reasonIn(status: TaskStatus, data: unknown): string | undefined {
   const [first] = status !== 'completed' && isJsonObject(data) ? errorsIn(data) : [];
   const text = first && reportedText(first);
@@ -95,15 +101,15 @@ export function reasonIn(status: TaskStatus, data: unknown): string | undefined 
  */
 export type Settled = 'settled' | 'known' | 'other-task' | 'task-taken' | 'absent';
 
-/** The media buy that a result names; undefined if its id is too long to be kept. */
+/** Returns the id of the media buy in a result. Undefined if there is none, or if it is too long to be stored. */
 export function mediaBuyIn(data: unknown): string | undefined {
   const id = isJsonObject(data) ? textMember(data, 'media_buy_id') : undefined;
   return id !== undefined && id.length <= MAX_TEXT ? id : undefined;
 }
 
 /**
- * The terminal status of a media buy in a result. A `status` beside the media buy's id may be the task's, so it does
- * not count.
+ * Returns the terminal status of a media buy in a result. Only `media_buy_status` is read, because a `status` beside
+ * the media buy's id may be the task's.
  * @returns undefined if the media buy goes on, or the result does not say.
  */
 export function endingIn(data: unknown): string | undefined {
@@ -111,20 +117,20 @@ export function endingIn(data: unknown): string | undefined {
   return isTerminalBuy(status) ? status : undefined;
 }
 
-/** The facts about an operation that an event tells. */
+/** The facts that an event reports about an operation. */
 export interface OperationTold {
   readonly agentUrl: string;
   readonly operationId?: string;
   readonly taskId?: string;
-  /** The Task of the agent transport that told of the task, if that is another one. */
+  /** The id of the agent transport's Task that reported the task, if the two ids differ. */
   readonly callTaskId?: string;
-  /** The one media buy that the event names, as its result or as the subject of a report. */
+  /** The one media buy that the event names: in its result, or as the subject of its report. */
   readonly mediaBuyId?: string;
-  /** The media buy's own status, if it is a terminal one. */
+  /** The status of the media buy itself, if that status is terminal. */
   readonly ending?: string;
-  /** The status of the task, if the event tells of one. */
+  /** The status of the task, if the event reports one. */
   readonly status?: TaskStatus;
-  /** The seller's error, for an end other than `completed`. */
+  /** The seller's error, if the task ended with another status than `completed`. */
   readonly reason?: string;
   /** True if the seller delivered the event itself. */
   readonly isWebhook?: boolean;
@@ -133,69 +139,74 @@ export interface OperationTold {
 /** The operation of an event. */
 export interface OperationFound {
   readonly operation: OperationSeen;
-  /** True if the event names another operation than its task's, or a task that is not the operation's. */
+  /**
+   * True if the ids in the event do not fit. Its operation may not be the one of its task, or its task may not be the
+   * operation's.
+   */
   readonly isMismatch: boolean;
-  /** The id of the secret by which its token is made; absent: none was requested. */
+  /** The id of the secret that made the operation's token; absent: no token was requested. */
   readonly token?: string;
 }
 
-/** The value of an operation's row. */
+/** The content of an operation's row. */
 export interface Stored {
   readonly seller: Seller;
   readonly taskType: string;
   readonly state: OperationState;
   readonly ref?: string;
-  /** JSON text, because its members are the caller's. */
+  /** The caller's context as JSON text: its members have no fixed names. */
   readonly context?: string;
   readonly taskId?: string;
-  /** The number of tasks that have taken the place of the one before. */
+  /** The number of times that the operation's task was replaced by another one. */
   readonly moves?: number;
   readonly status?: TaskStatus;
   readonly createdAt: number;
   readonly requestKey: string;
-  /** The time until which the seller knows the request by its key. Unix ms. */
+  /** The time until which the seller recognises a repeat by the request key. Unix ms. */
   readonly keyUntil: number;
   readonly keyMs: number;
   readonly scheme: RouteScheme;
-  /** The id of the secret by which the token is made; absent: none was requested. */
+  /** The id of the secret that made the token; absent: no token was requested. */
   readonly token?: string;
-  /** The arguments, encrypted, until it is settled. */
+  /** The encrypted arguments. They are kept until the operation is settled. */
   readonly sealed?: string;
-  /** The URLs of ours at which the call asked for webhooks. Absent: it was adopted. */
+  /** Our URLs at which the call requested webhooks. Absent: the operation was adopted. */
   readonly told?: CallTold;
   readonly withoutConfig?: true;
-  /** The number of its answers that were refused, while it is called. */
+  /** The number of answers to the call that were refused so far. */
   readonly refusals?: number;
-  /** The reason, once it is no longer called because of it. */
+  /** The reason why it is no longer called, if there is one. */
   readonly reason?: string;
-  /** The code of the seller's error, once it is no longer called because of it. */
+  /** The code of the seller's error, if the operation is no longer called because of that error. */
   readonly refusal?: string;
-  /** True for the step of a move (told.md §3.2). */
+  /** True for a step of a move (told.md §3.2). */
   readonly isStep?: true;
-  /** The number of transient errors since the call was made. Each was the answer to its latest attempt. */
+  /** The number of transient errors since the call was made, each of them the answer to its latest attempt. */
   readonly busy?: number;
-  /** True if all attempts up to the latest were answered, so none has done anything. The next attempt removes it. */
+  /** True if all attempts so far were answered with errors that mean nothing was done. The next attempt removes it. */
   readonly isAnswered?: true;
-  /** `account` of the arguments, as JSON text, for questions about the task. */
+  /** The `account` of the arguments as JSON text, for requests about the task. */
   readonly account?: string;
-  /** The media buy that came of it. Its delivery reports name no operation, so they are found by this. */
+  /** The media buy that the operation made. Delivery reports name no operation, so they are assigned by this id. */
   readonly mediaBuyId?: string;
-  /** The id of the stream's row, if it differs from the media buy's. The rules of stores read both. */
+  /**
+   * The id of the row of the media buy's reports, if it differs from the media buy's id. The rules of stores read both.
+   */
   readonly streamId?: string;
-  /** The reports that the call asks for. */
+  /** The reports that the call requested. */
   readonly reports?: AskedReports;
-  /** True if it was begun elsewhere: then it is unknown which operation_id the seller was given. */
+  /** True if the operation was begun elsewhere: then it is unknown which operation_id the seller was given. */
   readonly isAdopted?: true;
   /**
-   * The time at which it ended, was refused or orphaned, on the store's clock, Unix ms. Absent: none of these, or an
-   * earlier version did it.
+   * The time at which the operation ended, was refused or orphaned, on the store's clock, Unix ms. Absent if none of
+   * these has happened. An earlier version of this package did not store it either.
    */
   readonly closedAt?: number;
 }
 
 export const storedIn = ({ value }: RegistrationRow): Stored => storedObject(value) as unknown as Stored;
 
-/** The row of an operation. @param dueAt null: nobody has to call it. */
+/** Makes the row of an operation. @param dueAt the time of the next attempt; null: no process has to call it. */
 export function rowOf(
   { agentUrl, operationId }: OperationName,
   stored: Stored,
@@ -232,13 +243,13 @@ export function seenOf({ sender, id }: RegistrationRow, stored: Stored): Operati
   };
 }
 
-/** The reason for an end other than `completed`, if the answer gives one. */
+/** Returns the reason of an end other than `completed`, if the answer gives one; otherwise an empty object. */
 export const reasonOfEnd = (status: TaskStatus, { reason }: SellerAnswer): Pick<Stored, 'reason'> =>
   isTerminal(status) && status !== 'completed' && reason !== undefined ? { reason } : {};
 
 /**
- * An operation that nobody has to call any more: without its encrypted arguments, and without members that were true of
- * the call alone.
+ * Returns an operation that is no longer called: without its encrypted arguments, and without members that describe
+ * only the running call.
  */
 export function withoutArguments({
   sealed: _gone,
@@ -251,10 +262,10 @@ export function withoutArguments({
   return stored;
 }
 
-/** True while somebody waits for its end. */
+/** True until the operation ends, is refused or is orphaned. */
 export const isOpen = (state: OperationState): boolean => state === 'calling' || state === 'open';
 
-/** The row of an operation that was not answered and is no longer called. */
+/** Returns the row of an operation that had no usable answer and is no longer called. */
 export const closedRow = (
   of: OperationName,
   stored: Stored,

@@ -1,7 +1,6 @@
-// Keeps the operations of all sellers in the store, each from the call that is to be made to its end (calls.md §1, §2).
-// Registrations, events and the poller change them here. The row is durable before the call is made, and has all that a
-// repeat needs to send the same bytes.
-// README.md has the states of an operation.
+// Stores the operations of all sellers, from before the call is made until the end (calls.md §1, §2). Registrations,
+// events and the poller change them here. The row is durable before the call is made. It has all that a repeat needs to
+// send the same bytes. README.md has the states of an operation.
 import { notANumber } from '../config/validate.ts';
 import type { Hashes } from '../crypto/engine.ts';
 import { storedId } from '../stages/ids.ts';
@@ -65,15 +64,18 @@ export type {
 
 const DAY_MS = 86_400_000;
 
-/** The number of pauses in a row that are as short as the seller asks; later ones last at least `callMs`. */
+/**
+ * After this many transient errors in a row, a pause lasts at least `callMs`, even if the seller asks for a shorter
+ * one.
+ */
 const PROMPT_PAUSES = 3;
 
-/** An operation that was just written, and the time until which only this process calls it. */
+/** An operation that was just written, and the time until which no other process calls it. */
 interface Written extends Pick<Operation, 'heldUntil'> {
   readonly made: Stored;
 }
 
-/** An operation, and the time until which one process alone may call it. */
+/** An operation, and the time until which no other process may call it. */
 type Held = OperationName & Pick<Operation, 'heldUntil'>;
 
 const placeOf = ({ agentUrl, operationId }: OperationName): SealedPlace => ({
@@ -94,7 +96,8 @@ export function operationsOf(options: OperationsOptions): Operations {
   };
 
   /**
-   * The URL and credentials that the first attempt named, even if sellers are given another route or base by now.
+   * Returns the URL and credentials that the first attempt sent, even if the seller's route or base URL has changed
+   * since.
    * @throws NotRepeatable
    */
   const pushRoute = async (seller: Seller, scheme: RouteScheme, told: Stored['told']): Promise<Route> => {
@@ -146,7 +149,7 @@ export function operationsOf(options: OperationsOptions): Operations {
       (id) => id === undefined || secrets.named(id) !== undefined,
     );
 
-  /** Changes a row if it exists. */
+  /** Changes an operation's row if the row exists. */
   const change = <T>(
     { agentUrl, operationId }: OperationName,
     plan: (row: RegistrationRow, stored: Stored, rows: RegistrationRows, now: number) => T,
@@ -157,8 +160,8 @@ export function operationsOf(options: OperationsOptions): Operations {
     });
 
   /**
-   * Changes a row only if its call is still made as `called` says. A late refusal says nothing of a call that has taken
-   * its place.
+   * Changes a row only if its call still has the request key of `called`. A late refusal must not affect a call that
+   * has replaced the refused one.
    */
   const changeCalled = <T>(
     { agentUrl, operationId, call }: Operation,
@@ -170,7 +173,7 @@ export function operationsOf(options: OperationsOptions): Operations {
         : undefined,
     );
 
-  /** Notes, before a further attempt is made, that it may stay unanswered, although the one before was answered. */
+  /** If the previous attempt was answered, notes before the next attempt that this one may stay unanswered. */
   const attempted = async ({ agentUrl, operationId, heldUntil }: Held): Promise<void> => {
     const of = { agentUrl, operationId };
     await change(of, (row, { isAnswered, ...stored }, rows) => {
@@ -178,7 +181,7 @@ export function operationsOf(options: OperationsOptions): Operations {
     });
   };
 
-  /** Orphans an operation, unless it is called under another request key by now. */
+  /** Makes an operation orphaned, unless its call has another request key by now. */
   const orphan = (
     of: OperationName,
     requestKey: string | undefined,
@@ -203,7 +206,7 @@ export function operationsOf(options: OperationsOptions): Operations {
     const reportsTold = reportsToldBy(taskType, request.arguments, routes.ours);
     const of = { agentUrl, operationId: newId() };
     const seller = sellerIn(request);
-    // Whatever may fail does so before anything is written.
+    // Everything that can fail is done before anything is written.
     let route = await routes.routeOf(seller, scheme, step?.base);
     const sealed = await seal(secrets, placeOf(of), text, options.randomBytes);
     const requestKey = newId();
@@ -239,7 +242,7 @@ export function operationsOf(options: OperationsOptions): Operations {
       const written = await registrations.run(agentUrl, write);
       if (written === 'retired') throw new RegistrationError('request_invalid', RETIRED);
       if (written !== 'forgotten') return written;
-      // Meanwhile the seller was forgotten together with its URL, or the URL was retired.
+      // Since the route was read, the seller was forgotten together with its URL, or the URL was retired.
       route = await routes.routeOf(seller, scheme, step?.base);
       return storing();
     };
@@ -306,7 +309,7 @@ export function operationsOf(options: OperationsOptions): Operations {
           let why: Pick<Stored, 'reason'> = {};
           try {
             stored = storedIn(row);
-            // The store has put it off by `callMs` from its own now.
+            // The store has postponed the row by `callMs`, from the store's current time.
             const heldUntil = row.dueAt ?? 0;
             if (heldUntil - callMs < stored.keyUntil) {
               const operation = await operationOf(of, stored, { isRepeat: !stored.isAnswered, heldUntil });
@@ -331,7 +334,7 @@ export function operationsOf(options: OperationsOptions): Operations {
     list: (query) => listOperations(registrations, hashes, query),
     unreadable: async () => {
       let count = 0;
-      // An operation that is open still needs its token.
+      // An open operation needs its secret as well, for its token.
       for (const list of ['calling', 'open'] as const) {
         for await (const row of allRows(registrations, { kind: 'operation', list })) {
           if (!canRead(storedIn(row))) count += 1;
@@ -350,7 +353,7 @@ export function operationsOf(options: OperationsOptions): Operations {
         const text = await unseal(secrets, placeOf(of), sealed);
         const anew = await seal(secrets, placeOf(of), text, options.randomBytes);
         await change(of, (found, stored, rows) => {
-          // An operation that was answered meanwhile has no encrypted text any more.
+          // If the operation was answered meanwhile, its encrypted text is already gone.
           if (stored.sealed === sealed) {
             rows.save(rowOf(of, { ...stored, sealed: anew }, found.dueAt, found.expiresAt));
           }
@@ -363,7 +366,7 @@ export function operationsOf(options: OperationsOptions): Operations {
       await deleteRows(registrations, 'operation', agentUrl);
       await deleteRows(registrations, 'stream', agentUrl);
       await deleteRows(registrations, 'snapshot', agentUrl);
-      // Tasks of operations that were registered meanwhile stay.
+      // Tasks are kept if their operation was registered in the meantime.
       const isLeft = (row: RegistrationRow, rows: RegistrationRows): boolean =>
         !rows.get('operation', storedId(watchIn(row).operationId, hashes));
       await deleteRows(registrations, 'watch', agentUrl, isLeft);
@@ -371,7 +374,7 @@ export function operationsOf(options: OperationsOptions): Operations {
   };
 }
 
-/** True if the URL is ours and was retired. */
+/** True if the URL is one of ours and was retired. */
 const isRetired = (rows: RegistrationRows, url: OurUrl | null | undefined, hashes: Hashes): boolean =>
   !!url && givenAt(rows, url, hashes)?.retiredAt !== undefined;
 
@@ -387,7 +390,7 @@ function requireKeyTime(ms: unknown): void {
   );
 }
 
-/** The outcome for a row that was due. */
+/** The result for one row that was due. */
 interface Came {
   readonly operation?: Operation;
   readonly orphaned?: OperationSeen | undefined;

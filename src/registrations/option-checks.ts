@@ -1,5 +1,5 @@
-// Checks the arguments of the methods of registrations before anything is written or called. A wrong argument is a
-// RegistrationError `request_invalid`; a wrong option of a constructor stays a ConfigError.
+// Checks the arguments of registrations' methods before anything is written or called. A wrong argument is a
+// RegistrationError `request_invalid`. A wrong option of a constructor stays a ConfigError.
 import { requireUrl } from '../config/public-url.ts';
 import { flag, oneOf, onlyKnown, text, wholeNumber } from '../config/validate.ts';
 import { ConfigError } from '../shared/errors.ts';
@@ -60,7 +60,10 @@ const QUERY: Readonly<Record<keyof OperationQuery, true>> = {
 
 const MOST_LISTED = 1000;
 
-/** Checks the members of the seller that `reportingWebhook` takes, before `requireSeller`. @throws RegistrationError */
+/**
+ * Checks the members of the seller that `reportingWebhook` takes. It runs before `requireSeller`. @throws
+ * RegistrationError
+ */
 export function requireSellerAlone(method: string, seller: Seller): void {
   checked(() => onlyKnown(method, seller, SELLER));
 }
@@ -70,7 +73,7 @@ export function requireReportingAlone(reporting: Reporting): void {
   checked(() => onlyKnown('reportingWebhook', reporting, REPORTING));
 }
 
-/** Checks the members of a request. Their values are checked where they are read. @throws RegistrationError */
+/** Checks the member names of a request. The values are checked where they are used. @throws RegistrationError */
 export function requireRequest(request: Given<OperationRequest>): void {
   checked(() => {
     onlyKnown('create', request, REQUEST);
@@ -79,7 +82,7 @@ export function requireRequest(request: Given<OperationRequest>): void {
 }
 
 /**
- * Checks the name of an operation. A registration may be passed as one: its other members are ignored.
+ * Checks the name of an operation. A whole registration may be passed as a name: its other members are ignored.
  * @throws RegistrationError
  */
 export function requireName(of: Partial<OperationName> | null | undefined): OperationName {
@@ -93,7 +96,8 @@ export function requireName(of: Partial<OperationName> | null | undefined): Oper
 }
 
 /**
- * Checks the agent URL of a known seller. It may have been registered with `allowLoopback`.
+ * Checks the agent URL of a known seller. A URL on this machine is accepted, because the seller may have been
+ * registered with `allowLoopback`.
  * @throws RegistrationError
  */
 export function requireAgentUrl(agentUrl: unknown): string {
@@ -131,7 +135,7 @@ export function requireRetired(url: UrlName, how: RetireOptions): void {
     flag('force', how.force);
     requireAgentUrl((url as UrlName | undefined)?.agentUrl);
     text('base', url.base);
-    // An adopted URL may be the base itself, and then it is empty.
+    // The route of an adopted URL is empty if the URL is the base URL itself.
     if (url.route !== '') text('route', url.route);
   });
 }
@@ -167,7 +171,7 @@ export function requireCaller(call: unknown): asserts call is CallSeller {
 const TRANSPORTS: readonly Transport[] = ['tool', 'agent'];
 
 /**
- * The transport of each seller.
+ * Returns a function that gives the transport of each seller.
  * @throws ConfigError (the returned function) if the owner's function names an unknown one.
  */
 export function transportOf({ transport = 'tool' }: CallSeller): (agentUrl: string) => Transport {
@@ -176,9 +180,9 @@ export function transportOf({ transport = 'tool' }: CallSeller): (agentUrl: stri
 }
 
 /**
- * The client, for a method that is about to call.
- * @param who e.g. `registrations.start`.
- * @throws ConfigError if none was given.
+ * Returns the client, for a method that is about to call a seller.
+ * @param who the method, for the message, e.g. `registrations.start`.
+ * @throws ConfigError if no client was given.
  */
 export function givenCaller(who: string, call: CallSeller | undefined): CallSeller {
   if (call) return call;

@@ -1,18 +1,19 @@
-// Gives out the places of a seller: the number of questions that it is asked at once, and the pauses it asks for
-// (owed.md §4.4). Questions of reconciler and URL checks take places here; polls share them through the same row.
+// Gives out the call slots of a seller: they limit the concurrent requests to it. The pauses that the seller asks for
+// are kept here too (owed.md §4.4). Requests of reconciler and URL checks take slots here; polls take them in the same
+// row.
 import type { RegistrationRows, StoreRegistrations } from '../stores/store.ts';
 import { SellerBusyError } from './seller-error.ts';
 import { FIRST_TOOK_MS, livePolls, pauseOf, saveSellerRow, sellerRowIn } from './watch-task.ts';
 
-/** A place that is held for a question. */
+/** A call slot of a seller that is reserved for one request. */
 export interface Place {
   readonly sender: string;
   readonly id: string;
-  /** The end of its lease, Unix ms on the store's clock. */
+  /** The end of the slot's lease, Unix ms on the store's clock. */
   readonly until: number;
 }
 
-/** Takes a place if one is free. @returns 0, or the time to wait for one. Ms. */
+/** Takes a call slot if one is free. @returns 0 if it was taken; otherwise the time to wait before the next try. Ms. */
 export function takePlace(
   rows: RegistrationRows,
   now: number,
@@ -29,7 +30,7 @@ export function takePlace(
   return 0;
 }
 
-/** Frees a place. @param pauseMs the pause that the seller asked for. */
+/** Frees a call slot. @param pauseMs the pause that the seller asked for. */
 export function freePlace(
   rows: RegistrationRows,
   now: number,
@@ -41,28 +42,28 @@ export function freePlace(
   const pausedUntil =
     pauseMs === undefined ? undefined : Math.max(seller.pausedUntil ?? 0, Math.ceil(now + pauseMs));
   saveSellerRow(rows, sender, { ...seller, polls, ...(pausedUntil !== undefined && { pausedUntil }) });
-  // The first task in the line for a place becomes due at once, for any process.
+  // The first task that waits for a slot becomes due at once, for any process.
   const first = seller.line?.first === undefined ? undefined : rows.get('watch', seller.line.first);
   if (first && first.dueAt !== null) rows.save({ ...first, dueAt: Math.ceil(now) });
 }
 
-/** The settings by which a seller is asked: its places, and the times of a question. */
+/** The settings for requests to a seller: its call slots, and the time limits. */
 export interface PlacesContext {
   readonly rows: StoreRegistrations;
-  /** The time limit of a question, and of the wait for a place. Ms. */
+  /** The time limit of a request, and of the wait for a slot. Ms. */
   readonly callMs: number;
-  /** The lease of a place, which is longer than a question takes. Ms. */
+  /** The lease of a slot, which is longer than a request takes. Ms. */
   readonly leaseMs: number;
-  /** The number of questions that one seller is asked at once. */
+  /** The most concurrent requests to one seller. */
   readonly perSeller: number;
   /** Resolves early if the signal aborts. */
   readonly sleep: (ms: number, signal: AbortSignal) => Promise<void>;
 }
 
 /**
- * Waits for a place at the seller, for a question whose answer somebody awaits.
- * @param who the name of the question; each has a place of its own.
- * @throws SellerBusyError if none is free for longer than a question may take.
+ * Waits for a call slot of the seller, for a request whose answer a caller awaits.
+ * @param who the name of the request; each name has a slot of its own.
+ * @throws SellerBusyError if no slot becomes free within the time that a request may take.
  */
 export async function placeFor(
   { rows: store, callMs, leaseMs, perSeller, sleep }: PlacesContext,

@@ -5,7 +5,7 @@ import { ConfigError } from '../shared/errors.ts';
 import { OF_REGISTRATIONS, type ReceiverOfRegistrations } from '../events/event-registration.ts';
 import type { StoreRegistrations } from '../stores/store.ts';
 
-/** The parts that registrations share with their receiver. */
+/** The parts of registrations that are compared with their receiver. */
 interface Theirs {
   readonly registrations: StoreRegistrations;
   readonly senders: unknown;
@@ -13,7 +13,7 @@ interface Theirs {
 }
 
 /**
- * Checks a receiver.
+ * Checks that a receiver fits these registrations.
  * @throws ConfigError if it has another store, the senders of other registrations, or does not serve their URLs.
  */
 export function requireTheirs(own: Theirs, { store, senders, bases }: ReceiverOfRegistrations): void {
@@ -33,7 +33,8 @@ export function requireTheirs(own: Theirs, { store, senders, bases }: ReceiverOf
   const uncovered = below.filter((url) => !served.some((prefix) => url.startsWith(prefix)));
   const [first] = uncovered;
   if (first === undefined) return;
-  // The owner's own senders have URLs of their own: what is registered is received elsewhere.
+  // The receiver serves only the owner's own senders, at URLs apart from these. Another receiver handles what is
+  // registered.
   const isApart =
     uncovered.length === below.length &&
     !served.some((prefix) => below.some((url) => prefix.startsWith(url)));

@@ -1,5 +1,5 @@
-// Counts answers that are refused, and stops calling an operation after three (calls.md §4.10). A refused answer is an
-// answer: the seller may have done what it was asked, and would answer so each time.
+// Counts the answers of a call that this package refused, and stops the call after three (calls.md §4.10). The seller
+// has answered, so it may have done the work, and each repeat would get the same answer.
 import type { RaiseAlarm } from '../shared/alarms.ts';
 import { boundedCall } from '../calls/bounded-call.ts';
 import { requireBounded } from '../calls/bounds.ts';
@@ -15,7 +15,7 @@ import type { AnyonesRegistration, Registration } from './registration.ts';
 /** The number of refused answers after which an operation is no longer called (calls.md §4.10). */
 const MOST_REFUSED = 3;
 
-/** The parts that the count of refused answers needs. */
+/** The context for counting refused answers. */
 export interface RefusedAnswers {
   /** The owner's client; undefined if calls are made by hand. */
   readonly seller: CallSeller | undefined;
@@ -26,7 +26,7 @@ export interface RefusedAnswers {
   readonly raise: RaiseAlarm;
 }
 
-/** The registration as its owner gets it: refused answers are counted and reported. */
+/** Wraps a registration so that refused answers are counted and reported. */
 export function countingRefused(registration: AnyonesRegistration, counting: RefusedAnswers): Registration {
   const { agentUrl, operationId } = registration;
   const judged = async <T>(isAnswered: () => boolean, work: () => Promise<T>): Promise<T> => {

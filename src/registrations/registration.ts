@@ -1,5 +1,5 @@
-// Makes the call of a registered operation, or takes its answer by hand, and settles it. `registrations.create` returns
-// it; `start` uses it to repeat calls.
+// Makes the call of a registered operation, or takes an answer to a call that its owner made, and settles the
+// operation. `registrations.create` returns it; `start` uses it to repeat calls.
 import type { RaiseAlarm } from '../shared/alarms.ts';
 import type { SafeLogger } from '../shared/logging.ts';
 import { oneOf } from '../config/validate.ts';
@@ -29,36 +29,36 @@ export interface CallOptions {
 }
 
 /**
- * A call to a seller, returned by `registrations.create`, which stored it so that its webhooks are recognised. Make
- * the call with `call`, or by a client of yours and `settle`.
+ * A call to a seller that `registrations.create` has stored and returned, so that its webhooks are recognised. Make the
+ * call with `call`, or with a client of yours followed by `settle`.
  */
 export interface Registration extends OperationName {
   /**
-   * Calls the operation by the client of `createRegistrations({ call })`, and settles it. If the seller refuses the
+   * Calls the operation with the client of `createRegistrations({ call })`, and settles it. If the seller refuses the
    * registration of webhooks, it calls once more without it.
    * @throws SellerError (rejects)
    */
   readonly call: (options?: CallOptions) => Promise<unknown>;
-  /** The arguments for a call by hand over the tool transport. Pass the answer to `settle`. */
+  /** The arguments for a call with your own client over the tool transport. Pass the answer to `settle`. */
   readonly toolArguments: JsonObject;
-  /** Returns the `configuration` for a call by hand over the agent transport. */
+  /** Returns the `configuration` for a call with your own client over the agent transport. */
   readonly agentConfiguration: (version?: AgentVersion) => JsonObject;
-  /** Returns `message` and `configuration` for a call by hand over the agent transport. */
+  /** Returns `message` and `configuration` for a call with your own client over the agent transport. */
   readonly agentRequest: (version?: AgentVersion) => JsonObject;
   /**
-   * Records the seller's answer to a call by hand. Pass it unchanged.
+   * Records the seller's answer to a call with your own client. Pass the answer unchanged.
    * @throws SellerError (rejects)
    */
   readonly settle: (answer: unknown) => Promise<Settled>;
   /**
-   * Returns the same operation without the registration of webhooks and with another request key. Use it after
-   * `settle` rejected with `INVALID_REQUEST`: call it once more by hand and settle it. Undefined if there was no
-   * registration of webhooks.
+   * Returns the same operation without the registration of webhooks and with another request key. Use it if `settle`
+   * rejected with `INVALID_REQUEST`: call the returned operation once more and settle it. Undefined if the call
+   * registered no webhooks.
    */
   readonly again: () => Registration | undefined;
 }
 
-/** A registration without a client: the caller of `callBy` brings one. */
+/** A registration without a client of its own: `callBy` is given the client. */
 export interface AnyonesRegistration extends Omit<Registration, 'call' | 'again'> {
   readonly callBy: (call: CallSeller, signal: AbortSignal) => Promise<unknown>;
   readonly again: () => AnyonesRegistration | undefined;
@@ -68,12 +68,15 @@ export interface AnyonesRegistration extends Omit<Registration, 'call' | 'again'
 export interface RegistrationContext {
   readonly operations: Operations;
   readonly logger: SafeLogger;
-  /** Hands an answer that ends a call to the receiver of this process; undefined if none has these registrations. */
+  /**
+   * Returns the function that hands a final answer to the receiver of this process. Undefined if no receiver has these
+   * registrations.
+   */
   readonly observe: () => Observe | undefined;
   readonly raise: RaiseAlarm;
-  /** True if no caller receives the error of the call: then a refusal raises an alarm. */
+  /** True if no caller receives the call's error. A refusal then raises an alarm. */
   readonly isUnattended?: boolean;
-  /** Asks the seller for its capabilities if that is due. Nobody waits for it. */
+  /** Asks the seller for its capabilities if that is due. No caller waits for it. */
   readonly learn: (seller: AskedSeller) => void;
 }
 
@@ -84,12 +87,12 @@ export function registrationOf(operation: Operation, context: RegistrationContex
   const attempts = attemptsOf(operation, context);
   let byHand: Operation | undefined;
   const settle = async (given: unknown): Promise<Settled> => {
-    // Counts as unanswered until the answer is stored. A refusal of a later attempt does not mean that this one did
-    // nothing.
+    // Until the answer is stored, this attempt counts as unanswered. A refusal of a later attempt does not mean that
+    // this attempt did nothing.
     attempts.untaken();
     const answer = answerIn(given, is.taskType);
-    // The event is durable before the call counts as answered. If the process dies in between, the call is repeated and
-    // gives the same event.
+    // The event is durable before the call counts as answered. If the process dies in between, the repeated call gives
+    // the same event.
     const observe = context.observe();
     if (isTerminal(answer.status)) {
       if (observe) await observeAnswer(observe, operation, answer);
@@ -111,7 +114,7 @@ export function registrationOf(operation: Operation, context: RegistrationContex
     if (done === 'settled' && !isTerminal(answer.status) && answer.taskId === undefined) raiseUnnamed(answer);
     return done;
   };
-  /** Reports begun work that cannot be asked about (calls.md §1.5). */
+  /** Raises an alarm if work has begun but its task has no id to ask about (calls.md §1.5). */
   const raiseUnnamed = ({ status }: SellerAnswer): void =>
     context.raise({
       code: 'task_unresolved',
@@ -134,11 +137,11 @@ export function registrationOf(operation: Operation, context: RegistrationContex
         const refusal = refusalIn(answer, is.taskType);
         if (!refusal) {
           await settle(answer);
-          // The seller answers, so it can be asked for its capabilities.
+          // The seller answers now, so it can be asked for its capabilities.
           context.learn({ agentUrl, ref });
           return answer;
         }
-        // Nobody waits any more: the next repeat is refused too, and reported.
+        // The caller no longer waits. The next repeat is refused too, and then reported.
         if (signal.aborted) throw refusal;
         if (!(await attempts.refused(refusal, answer))) throw refusal;
       }
@@ -175,7 +178,10 @@ function requireVersion(version: AgentVersion | undefined): AgentVersion {
   return checked(() => oneOf('version', version, ['0.3', '1.0'])) ?? '0.3';
 }
 
-/** Hands the answer that ends an operation to the receiver as an event. @throws Fault if it cannot be stored now. */
+/**
+ * Passes the answer that ends an operation to the receiver, as an event. @throws Fault if the event cannot be stored
+ * now.
+ */
 async function observeAnswer(
   observe: Observe,
   { agentUrl: sender, operationId, call }: Operation,

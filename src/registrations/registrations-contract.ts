@@ -35,39 +35,47 @@ export interface OperationRequest extends Seller {
   /** If true, the seller is asked to repeat a token on its webhooks. */
   readonly token?: boolean;
   /**
-   * The time for which the seller recognises a repeated request by its key, ms. 0: it does not, and no call is made
-   * twice. Default: 24 h.
+   * The time for which the seller recognises a repeated request by its key, ms. 0: the seller never does, so no call is
+   * repeated. Default: 24 h.
    */
   readonly requestKeyMs?: number;
 }
 
-/** An operation that is to be called. */
+/** An operation whose call is to be made. */
 export interface Operation extends OperationName {
   /** The caller's own reference. */
   readonly ref?: string;
   readonly call: RegisteredCall;
-  /** True if an earlier attempt may have been done: it was not answered, or nobody knows if it was made. */
+  /** True if an earlier attempt may have been done: it had no answer, or it is unknown if it was made. */
   readonly isRepeat: boolean;
-  /** The time until which nobody else calls it. On the store's clock, Unix ms. */
+  /** The time until which no other process calls it. On the store's clock, Unix ms. */
   readonly heldUntil: number;
   /** True for the step of a move: its revision may be out of date. */
   readonly isStep?: true;
 }
 
-/** The creation of an operation that is the step of a move (told.md §3.2): its base, and what is stored with it. */
+/** The base URL of a new operation that is a step of a move (told.md §3.2), and the rows that are stored with it. */
 export interface StepOfMove {
-  /** The base at which its webhooks are asked for. */
+  /** The base URL at which the operation's webhooks are requested. */
   readonly base: string;
-  /** Runs within the step of the store that writes the operation. @returns false: it is not written. */
+  /**
+   * Runs in the same atomic change of the store that writes the operation. @returns false if the operation must not be
+   * written.
+   */
   readonly begins: (rows: RegistrationRows, now: number, of: OperationName) => boolean;
 }
 
-/** The operations that are due to be called again, and those that cannot be. */
+/** The operations whose call is due again, and those that cannot be called. */
 export interface DueOperations {
   readonly operations: readonly Operation[];
-  /** Nobody can call these again: the seller may have forgotten the request, or encrypted text is lost. */
+  /**
+   * Operations that are never called again: the seller may have forgotten the request, or their encrypted text is lost.
+   */
   readonly orphaned: readonly OperationSeen[];
-  /** These cannot be called now, because a secret is missing or the store failed. They are due again after `callMs`. */
+  /**
+   * Operations that cannot be called now, because a secret is missing or the store failed. They are due again after
+   * `callMs`.
+   */
   readonly failed: readonly (OperationName & { readonly error: unknown })[];
   readonly nextDueMs?: number;
 }
@@ -76,52 +84,54 @@ export interface DueOperations {
 export interface Operations {
   /** Creates an operation, which is durable when the promise resolves. @throws RegistrationError */
   readonly create: (request: OperationRequest) => Promise<Operation>;
-  /** Creates an operation as the step of a move; undefined if the step does not begin. @throws RegistrationError */
+  /** Creates an operation that is a step of a move. Undefined if the step may not begin. @throws RegistrationError */
   readonly createStep: (request: OperationRequest, step: StepOfMove) => Promise<Operation | undefined>;
   readonly settle: (of: OperationName, answer: SellerAnswer) => Promise<Settled>;
   /**
-   * Turns a call whose registration the seller has refused (`INVALID_REQUEST`) into the same call without it, under a
-   * new request key. It is durable when it resolves.
-   * @returns undefined, which leaves the error to the caller. That is so if it had no registration, if another process
-   * may be calling, or if it is no longer called by this request key.
+   * Replaces a call whose registration of webhooks the seller refused (`INVALID_REQUEST`). The new call has none, and
+   * another request key. It is durable when the promise resolves.
+   * @returns the new call. It is undefined, and the error is the caller's, if the call had no registration of webhooks.
+   *   It is undefined too if another process may be calling, or if the request key has changed since.
    */
   readonly refuse: (called: Operation) => Promise<Operation | undefined>;
   /**
    * Ends an operation whose call the seller has refused for good. `orphaned` means that an earlier attempt may have
-   * been done; that is kept too if another process may be calling.
-   * @returns the state that was stored; undefined if it was answered, or is called under another request key by now.
+   * been done. It is stored also if another process may be calling.
+   * @returns the state that was stored. Undefined if the operation was answered, or has another request key by now.
    */
   readonly reject: (called: Operation, state: Rejected, why?: Why) => Promise<Rejected | undefined>;
-  /** Notes an attempt after one that was answered (`Pause.isAnswered`), because this one may stay unanswered. */
+  /** If the previous attempt was answered (`Pause.isAnswered`), notes that the next one may stay unanswered. */
   readonly attempted: (called: Operation) => Promise<void>;
   /**
-   * Delays the next attempt, because the seller may take the call later.
-   * @returns the operation as it is now held; undefined if nobody calls it any more.
+   * Delays the next attempt, because the seller may accept the call later.
+   * @returns the operation with its new `heldUntil`; undefined if it is no longer called.
    */
   readonly postpone: (called: Operation, pause: Pause) => Promise<Operation | undefined>;
   /**
-   * The operations that are due because their callers have not settled them. Each is given to one process for `callMs`.
+   * Returns the operations that are due because their calls were not settled. Each is reserved for one process for
+   * `callMs`.
    */
   readonly due: (max: number, senders: readonly string[]) => Promise<DueOperations>;
   readonly get: (of: OperationName) => Promise<OperationSeen | undefined>;
   /**
-   * Finds the operation of an event by its id, or else by its task. If everything fits, the event settles it; if it has
-   * ended, it is kept longer. One atomic step.
+   * Finds the operation of an event by its operation id, or else by its task. If everything fits, the event settles the
+   * operation. If the operation has ended, it is kept longer. All of this is one atomic change.
    */
   readonly find: (told: OperationTold) => Promise<OperationFound | undefined>;
-  /** Ends the polling of a task whose end was applied or is DEAD, and its operation. */
+  /** Ends the polling of a task and its operation, once the event of the task's end was applied or is DEAD. */
   readonly endWatch: (agentUrl: string, taskId: string) => Promise<void>;
   readonly list: (query: OperationQuery) => Promise<OperationPage>;
-  /** The number of operations that have not ended and need a missing secret. */
+  /** Returns the number of operations that have not ended and need a missing secret. */
   readonly unreadable: () => Promise<number>;
   /**
-   * Encrypts arguments under the newest secret. `needed` counts tokens of open operations that an older secret made.
+   * Encrypts arguments again under the newest secret. `needed` is the number of open operations whose token an older
+   * secret made.
    */
   readonly rewrap: () => Promise<Damage & { readonly rewrapped: number; readonly needed: number }>;
   readonly forget: (agentUrl: string) => Promise<void>;
 }
 
-/** The end of a call that the seller has refused. `orphaned`: it may have been done. */
+/** The state of an operation whose call was refused. `orphaned`: an earlier attempt may have been done. */
 export type Rejected = 'refused' | 'orphaned';
 
 /** The seller's error, as it is stored. */
@@ -130,11 +140,11 @@ export interface Why {
   readonly reason: string;
 }
 
-/** The pause before a call that was not taken is made again. */
+/** The pause before a call that the seller did not accept is repeated. */
 export interface Pause {
-  /** The pause that the seller asks for; absent: as long as a call may take. Ms. */
+  /** The pause that the seller asks for; absent: the time that a call may take. Ms. */
   readonly ms?: number | undefined;
-  /** True if each attempt was answered, so none has done anything. */
+  /** True if all attempts were answered with errors, so none has done anything. */
   readonly isAnswered: boolean;
 }
 
@@ -146,12 +156,12 @@ export interface OperationsOptions {
   readonly randomBytes: RandomBytes;
   /** A random UUID. */
   readonly newId: () => string;
-  /** The time that a call may take before another process repeats it. Ms. */
+  /** The time that a call may take. After it another process repeats the call. Ms. */
   readonly callMs: number;
   /** The time for which an operation is kept after its end. Ms. */
   readonly retentionMs: number;
   /** The largest number of operations of one seller that have not ended. */
   readonly maxOpen: number;
-  /** Ms, of a clock that is never set. */
+  /** Milliseconds of a monotonic clock. */
   readonly now: () => number;
 }

@@ -1,4 +1,4 @@
-// Options of `createRegistrations`, and what differs between runtimes: hashes, randomness, clock, sleep.
+// Options of `createRegistrations`, and the parts that differ between runtimes: hashes, randomness, clock, sleep.
 import type { Hashes } from '../crypto/engine.ts';
 import type { Alarm, Logger } from '../shared/alarms.ts';
 import { ConfigError, textOf } from '../shared/errors.ts';
@@ -11,7 +11,7 @@ export interface RegistrationsOptions {
   readonly store: Store;
   /**
    * Calls operations of sellers: `mcpCaller`, `a2aCaller`, or your own client. `registration.call`, `start` and a
-   * poller of these registrations use it. Absent: each call is made by hand, and settled.
+   * poller of these registrations use it. Absent: you make each call yourself, and pass its answer to `settle`.
    */
   readonly call?: CallSeller | undefined;
   /**
@@ -28,23 +28,23 @@ export interface RegistrationsOptions {
   readonly allowLoopback?: boolean | undefined;
   /** The time limit of a call, ms. After it another process repeats the call. Default: 120 000. */
   readonly callMs?: number | undefined;
-  /** The time for which `ready()` tries again while the store is unreachable, ms; 0: one try. Default: 30 000. */
+  /** The time for which `ready()` keeps trying while the store is unreachable, ms; 0: one try. Default: 30 000. */
   readonly startMs?: number | undefined;
   /**
    * The time for which an operation is kept after its end, and after each report on its media buy, ms. Default: 70
-   * days, two monthly reports.
+   * days, which is longer than two months.
    */
   readonly retentionMs?: number | undefined;
   /**
-   * The largest number of one seller's operations that have not ended. Above it `create` rejects with
-   * `too_many_open`. They are not counted each time, so each process may exceed it by 100. Default: 10 000.
+   * The largest number of one seller's operations that have not ended. If it is reached, `create` rejects with
+   * `too_many_open`. They are not counted on each call, so each process may exceed the limit by 100. Default: 10 000.
    */
   readonly maxOpen?: number | undefined;
   /** The age at which HMAC and bearer credentials are due to be renewed, ms. Default: 30 days. */
   readonly renewAfterMs?: number | undefined;
   /**
    * `auto`: `start` renews credentials that are due. `manual`: `apply` does, with a plan that has `renew: true`. The
-   * former ones are accepted until their URLs are quiet, and then retired by `start`. Default: `manual`.
+   * former credentials are accepted until their URLs are quiet. `start` retires them then. Default: `manual`.
    */
   readonly renew?: 'auto' | 'manual' | undefined;
   /** The logger. Default: the receiver's; without a receiver warnings and errors go to the console. */
@@ -82,7 +82,7 @@ export interface RegistrationsParts {
   readonly sleep: (ms: number, signal?: AbortSignal) => Promise<void>;
 }
 
-/** The rows of a store for registrations. @throws ConfigError if the store has none. */
+/** Returns the part of a store that keeps registrations. @throws ConfigError if the store has none. */
 export function registrationsIn(store: Store): StoreRegistrations {
   if (store?.registrations) return store.registrations;
   const which =

@@ -67,11 +67,13 @@ import { toldIdentity } from '../stores/identity.ts';
 
 /** Registers your calls to sellers, so that each webhook finds its call. Made by `createRegistrations`. */
 export interface Registrations extends EventRegistrations, RegistrationMoves, RegistrationUrls {
-  /** The value of `ReceiverOptions.publicUrl`: everything below `baseUrl`. A list if that is one of several. */
+  /**
+   * The value for `ReceiverOptions.publicUrl`: everything below `baseUrl`. It is a list if `baseUrl` has several URLs.
+   */
   readonly publicUrl: string | readonly string[];
   /**
-   * The value of `ReceiverOptions.senders`: it returns the seller of a URL. It rejects with a Fault while the store
-   * is unavailable.
+   * The value for `ReceiverOptions.senders`: it returns the seller of a URL. It rejects with a Fault while the store is
+   * unavailable.
    */
   readonly senders: (url: URL) => Sender[] | Promise<Sender[]>;
   /**
@@ -80,22 +82,20 @@ export interface Registrations extends EventRegistrations, RegistrationMoves, Re
    */
   readonly create: (request: Given<OperationRequest>) => Promise<Registration>;
   /**
-   * Returns the `reporting_webhook` for `create_media_buy`, with a URL of yours that only this seller is given.
-   *
-   * It has HMAC credentials, because every edition before 3.3 requires some, and reports are accepted by HMAC or
-   * signed. If `seller.edition` is 3.3 or later, it has none.
+   * Returns the `reporting_webhook` for `create_media_buy`, with a URL of yours that is given to this seller alone. It
+   * has HMAC credentials, because every edition before 3.3 requires credentials. Reports are then accepted with HMAC or
+   * with a signature. If `seller.edition` is 3.3 or later, it has no credentials.
    */
   readonly reportingWebhook: (seller: Seller, reporting: Reporting) => Promise<JsonObject>;
   /**
-   * Takes over an existing arrangement with a seller: a URL that it sends to, a running task, or a running media
-   * buy.
+   * Takes over what a seller already has: a URL that it sends to, a running task, or a running media buy.
    * @returns the operation that the task or the media buy now has; undefined for a URL alone.
    * @throws RegistrationError; ConfigError for a URL that cannot be adopted.
    */
   readonly adopt: (adoption: Adoption) => Promise<OperationSeen | undefined>;
   /**
-   * Deletes all that is stored of a seller: its URLs, operations, polled tasks and subscriptions. The seller is told
-   * nothing: unsubscribe first.
+   * Deletes all that is stored about a seller: its URLs, operations, polled tasks and subscriptions. The seller is not
+   * notified, so unsubscribe first.
    */
   readonly forget: (agentUrl: string) => Promise<void>;
   /** Returns one operation; undefined if it is unknown. */
@@ -103,28 +103,28 @@ export interface Registrations extends EventRegistrations, RegistrationMoves, Re
   /** Lists operations in pages, by agent URL and operation id. */
   readonly list: (query?: OperationQuery) => Promise<OperationPage>;
   /**
-   * Subscribes to notifications that no call registers: of an account, or of the whole agent (`exclusive: true`). It
-   * reads the seller's set first, and keeps the entries of others. A call with the same `ref` and event types sends the
-   * set only if the subscription is missing there; with others it changes the subscription.
+   * Subscribes to notifications that no call registers: those of an account, or of the whole agent (`exclusive: true`).
+   * It first reads the seller's set of subscriptions, and keeps the entries of others. If a subscription with the same
+   * `ref` and event types exists, the set is sent only if the seller lacks it. Other event types change the
+   * subscription.
    *
-   * It is durable before it is sent: `start`, in any process, finishes what a process left.
+   * It is durable before it is sent. If a process stops in between, `start` in any process finishes it.
    * @returns the subscription. `pending`: the seller has not confirmed it yet, and `start` asks again.
    * @throws RegistrationError; SellerError if the seller refused it; any error of the call.
    */
   readonly subscribe: (request: Given<SubscriptionRequest>) => Promise<SubscriptionSeen>;
-  /** Removes a subscription. An unknown one counts as removed. @throws as `subscribe` */
+  /** Removes a subscription. If it is unknown, nothing happens. @throws as `subscribe` */
   readonly unsubscribe: (of: Given<SubscriptionRemoval>) => Promise<void>;
   readonly subscriptions: {
     /** Lists subscriptions in pages. */
     readonly list: (query?: SubscriptionQuery) => Promise<SubscriptionPage>;
   };
   /**
-   * Repeats calls that were not settled, in any number of processes: the same bytes under the same request key. A
-   * call that is refused or cannot be repeated raises an alarm. Subscriptions that are not settled are finished, and
-   * all are looked at once a day. Steps that `apply` has stored are done, and URLs whose credentials were renewed are
-   * retired when they are quiet.
-   *
-   * It resolves when it has begun. A further call has no effect; it may follow `stop`.
+   * Repeats calls that were not settled, in any number of processes, with the same bytes and request key. A call that
+   * is refused or cannot be repeated raises an alarm. It finishes pending changes of subscriptions, and checks all
+   * subscriptions once a day. It does steps of `apply`, and retires URLs with renewed credentials once they are quiet.
+   * It resolves when it has begun. If it already runs, a further call has no effect. You may call it again after
+   * `stop`.
    * @throws ConfigError (rejects) without `call`, or if no receiver of this process has these registrations.
    */
   readonly start: () => Promise<void>;
@@ -136,8 +136,8 @@ export interface Registrations extends EventRegistrations, RegistrationMoves, Re
   /** `stop`, for `await using`. */
   readonly [Symbol.asyncDispose]: () => Promise<void>;
   /**
-   * Checks the store and the secrets, and resolves as the receiver's `ready`. It tries for `startMs` while the
-   * store is unreachable. It rejects with ConfigError if a URL, or a call that has not ended, needs a secret that
+   * Checks the store and the secrets, and resolves like the receiver's `ready`. While the store is unreachable, it
+   * keeps trying for `startMs`. It rejects with ConfigError if a URL, or a call that has not ended, needs a secret that
    * is not in `secrets`.
    */
   readonly ready: () => Promise<Readiness>;
@@ -152,19 +152,21 @@ export interface Registrations extends EventRegistrations, RegistrationMoves, Re
 export interface Rewrapped extends Damage {
   /** The number of texts that were encrypted again. */
   readonly rewrapped: number;
-  /** The number of URLs and tokens in use at sellers that older secrets made. If not 0, keep these in `secrets`. */
+  /** The number of URLs and tokens in use that older secrets made. Unless it is 0, keep those secrets in `secrets`. */
   readonly needed: number;
 }
 
-/** Longer than HTTP clients and proxies commonly wait (60 s). */
+/** It is longer than HTTP clients and proxies commonly wait (60 s). */
 const CALL_MS = 120_000;
 const START_MS = 30_000;
-/** The share of `callMs` after which a repeated call is aborted: before another process may make it. */
+/**
+ * The share of `callMs` after which a repeated call is aborted, so that it ends before another process may repeat it.
+ */
 const DEADLINE_SHARE = 0.75;
-/** Above two months of 31 days, for reports that come monthly. */
+/** It is longer than two months of 31 days, for reports that come monthly. */
 const RETENTION_MS = 70 * 86_400_000;
 const MAX_OPEN = 10_000;
-/** The time limit for the question about a seller's capabilities. Ms. */
+/** The time limit for requests about a seller's capabilities. Ms. */
 const CAPABILITIES_MS = 20_000;
 
 /** Makes registrations. @throws ConfigError */
@@ -238,7 +240,7 @@ export function registrationsOf(options: RegistrationsOptions, parts: Registrati
       warn: (fields, message) => logger.warn(fields, message),
     }),
   );
-  /** The edition that the seller declared; not looked up if the owner gives one. */
+  /** Returns the edition that the seller declared. Undefined if the owner gives an edition, which is used instead. */
   const declaredEdition = async ({ agentUrl, edition }: Seller): Promise<string | undefined> =>
     edition === undefined ? (await capabilities.of(agentUrl)).edition : undefined;
   const asking = new Set<Promise<void>>();

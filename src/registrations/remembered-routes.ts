@@ -1,15 +1,14 @@
-// Caches routes by the id in their URLs, so that a delivery need not read the store. The routes of registrations ask it
-// for each delivery.
+// Caches routes by the id in their URLs, so that a delivery need not read the store. Routes look up each delivery here.
 import type { Sender } from '../config/sender-entry.ts';
 import { putBounded } from '../shared/bounded.ts';
 
-/** The time for which a route is cached, and so until a change by another process is seen. Ms. */
+/** The time for which a route is cached. A change by another process may go unnoticed for as long. Ms. */
 export const ROUTE_KEPT_MS = 10_000;
 
 /** The largest number of routes that are cached. */
 const MOST_ROUTES = 10_000;
 
-/** A cache of routes that were found, and of ids without one. The oldest are dropped first. */
+/** Caches routes, and also ids for which no route was found. The oldest entries are dropped first. */
 export function rememberedRoutes(now: () => number): {
   readonly get: (id: string) => Sender[] | undefined;
   readonly put: (id: string, senders: Sender[], isRetired: boolean) => Sender[];

@@ -1,5 +1,5 @@
-// Reports a call that was repeated: as an alarm if it is over, else in the log. The loop that repeats calls
-// (retry-loop.ts) calls it.
+// Reports the outcome of a repeated call: as an alarm if it is final, otherwise in the log. The loop that repeats calls
+// (retry-loop.ts) uses it.
 import { AnswerRefusedError } from '../calls/refused-answer.ts';
 import type { RaiseAlarm } from '../shared/alarms.ts';
 import { isOfKind } from '../shared/errors.ts';
@@ -8,7 +8,10 @@ import { isError } from '../shared/realms.ts';
 import { SellerError } from './answer.ts';
 import type { RepeaterNews } from './retry-loop.ts';
 
-/** Reports a repeated call: an alarm if it is over, else a log line. A refusal was reported where it was stored. */
+/**
+ * Reports a repeated call: an alarm if the outcome is final, otherwise a log line. A refusal is not reported here,
+ * because that was done when it was stored.
+ */
 export function teller(logger: SafeLogger, raise: RaiseAlarm): (news: RepeaterNews) => Promise<void> {
   return async (news) => {
     if (news.kind === 'orphaned') {
@@ -24,7 +27,7 @@ export function teller(logger: SafeLogger, raise: RaiseAlarm): (news: RepeaterNe
       return;
     }
     const { error } = news;
-    // It was reported where it was counted.
+    // A refused answer was reported when it was counted.
     if (isOfKind(error, AnswerRefusedError)) return;
     const message = isError(error) ? error.message : 'The thrown value is not an Error.';
     if (news.kind === 'store') {

@@ -1,4 +1,4 @@
-// Builds the arguments of a call for both transports: where webhooks go, the token, the context, the request key
+// Builds the arguments of a call for both transports: the URL for webhooks, the token, the context, the request key
 // (contract.md §4). Registrations use it for each call; `a2aCaller` for its messages.
 import { RegistrationError } from './registrations-errors.ts';
 import { FREQUENCIES } from '../windows/calendar.ts';
@@ -6,7 +6,7 @@ import type { Json, JsonObject } from './answer-json.ts';
 
 /**
  * The HMAC secret or bearer token that a seller is asked to use if it cannot sign its webhooks by RFC 9421.
- * Registrations make it for the scheme that you request, and `registration.toolArguments` contains it. The protocol
+ * Registrations create it for the scheme that you request. `registration.toolArguments` contains it. The protocol
  * removes it in version 4.0.
  */
 export interface LegacyAuthentication {
@@ -15,7 +15,7 @@ export interface LegacyAuthentication {
   readonly credentials: string;
 }
 
-/** A place for webhooks: URL, credentials, token. */
+/** The destination of webhooks: URL, credentials, token. */
 export interface Destination {
   readonly url: string;
   readonly authentication?: LegacyAuthentication;
@@ -23,12 +23,12 @@ export interface Destination {
   readonly token?: string;
 }
 
-/** The place for the webhooks of a task, and the id that they repeat. */
+/** The destination of the webhooks of a task, and the operation id that they repeat. */
 export interface TaskDestination extends Destination {
   readonly operationId: string;
 }
 
-/** A registered call. Each repeat has the same bytes. */
+/** A registered call. Each repeat sends the same bytes. */
 export interface RegisteredCall {
   readonly taskType: string;
   /** The caller's arguments, without the members that the library adds. */
@@ -36,7 +36,7 @@ export interface RegisteredCall {
   readonly context?: JsonObject;
   /** `idempotency_key` of the request. */
   readonly requestKey: string;
-  /** Absent: the call registers no webhooks, and only polling shows its end. */
+  /** The destination of its webhooks. Absent: the call registers no webhooks, and only polling shows its end. */
   readonly destination?: TaskDestination;
 }
 
@@ -46,17 +46,17 @@ export interface RegisteredCall {
  */
 export type AgentVersion = '1.0' | '0.3';
 
-/** The differences between the versions of A2A. */
+/** The names and forms that differ between the versions of A2A. */
 export interface AgentForm {
-  /** The methods that send a message, and that ask for a task. */
+  /** The method that sends a message, and the method that asks for a task. */
   readonly send: string;
   readonly getTask: string;
-  /** The member of `configuration` by which the agent answers at once or when the work is done. */
+  /** The member of `configuration` that says if the agent answers at once or when the work is done. */
   readonly atOnce: (atOnce: boolean) => JsonObject;
-  /** The member of `configuration` for `push_notification_config`, and its form. */
+  /** The member of `configuration` that registers webhooks, and the form of its value. */
   readonly configMember: 'pushNotificationConfig' | 'taskPushNotificationConfig';
   readonly config: (config: JsonObject) => JsonObject;
-  /** Members of each message that the caller sends. */
+  /** Members that each message of a caller has. */
   readonly message: JsonObject;
   readonly part: (data: JsonObject) => JsonObject;
 }
@@ -67,7 +67,7 @@ export const AGENT_FORMS: Record<AgentVersion, AgentForm> = {
     getTask: 'GetTask',
     atOnce: (atOnce) => ({ returnImmediately: atOnce }),
     configMember: 'taskPushNotificationConfig',
-    // Version 1.0 reads its messages strictly: one scheme, and no unknown member.
+    // Version 1.0 reads messages strictly: they may have one scheme, and no unknown member.
     config: ({ operation_id: id, url, token, authentication }) => ({
       ...(id !== undefined && { id }),
       ...(url !== undefined && { url }),
@@ -82,7 +82,8 @@ export const AGENT_FORMS: Record<AgentVersion, AgentForm> = {
     getTask: 'tasks/get',
     atOnce: (atOnce) => ({ blocking: !atOnce }),
     configMember: 'pushNotificationConfig',
-    // The object of the tool transport, and the transport's own name for its id.
+    // The object has the form of the tool transport, with an additional `id`, which is the transport's name for the
+    // operation id.
     config: (config) => ({
       ...(config['operation_id'] !== undefined && { id: config['operation_id'] }),
       ...config,
@@ -117,15 +118,15 @@ function taskConfig(destination: TaskDestination): JsonObject {
   return { ...sendTo(destination), operation_id: destination.operationId };
 }
 
-/** The task's parameters, which both transports send. */
+/** Returns the parameters of the task, which both transports send. */
 function parameters({ arguments: args, context, requestKey }: RegisteredCall): JsonObject {
   return { ...args, ...(context && { context }), idempotency_key: requestKey };
 }
 
-/** Members of a request that the library alone sets. */
+/** Members of a request that only the library sets. */
 const OWN_MEMBERS: readonly string[] = ['push_notification_config', 'idempotency_key'];
 
-/** Refuses arguments that have a member which the library sets. @throws RegistrationError */
+/** Refuses arguments that contain a member which the library sets itself. @throws RegistrationError */
 export function requireRoom(args: JsonObject, context: JsonObject | undefined): void {
   const taken = [...OWN_MEMBERS, ...(context ? ['context'] : [])].find((name) => Object.hasOwn(args, name));
   if (taken === undefined) return;
@@ -135,7 +136,7 @@ export function requireRoom(args: JsonObject, context: JsonObject | undefined): 
   );
 }
 
-/** The arguments of a call over the tool transport. */
+/** Returns the arguments of a call over the tool transport. */
 export function toolArguments(call: RegisteredCall): JsonObject {
   const { destination } = call;
   return {
@@ -144,12 +145,12 @@ export function toolArguments(call: RegisteredCall): JsonObject {
   };
 }
 
-/** `configuration` of a request over the agent transport. */
+/** Returns the `configuration` of a request over the agent transport. */
 export function agentConfiguration(call: RegisteredCall, version: AgentVersion): JsonObject {
   return configuration(version, true, toolArguments(call)['push_notification_config']);
 }
 
-/** A whole request over the agent transport: `message` and `configuration`. */
+/** Returns a whole request over the agent transport: `message` and `configuration`. */
 export function agentRequest(call: RegisteredCall, version: AgentVersion): JsonObject {
   return agentMessage(call.taskType, toolArguments(call), version, {
     messageId: call.requestKey,
@@ -157,7 +158,7 @@ export function agentRequest(call: RegisteredCall, version: AgentVersion): JsonO
   });
 }
 
-/** A whole request over the agent transport, made of the arguments of a call over the tool transport. */
+/** Returns a whole request over the agent transport, from the arguments of a call over the tool transport. */
 export function agentMessage(
   skill: string,
   { push_notification_config: config, ...parameters }: JsonObject,
@@ -171,13 +172,13 @@ export function agentMessage(
   };
 }
 
-/** The profile extension that agents of newer editions require, by its URI (calls.md §4.14). */
+/** The URI of the profile extension, which agents of newer editions require (calls.md §4.14). */
 export const AGENT_PROFILE = 'https://adcontextprotocol.org/extensions/adcp/v3';
 
 /**
- * The message of a call in the profile. All arguments are in `input`, the registration too. The transport's own
- * registration is left out: it would tell of the call, which has ended by then. The caller waits for the answer,
- * because the end of the call brings the task.
+ * Returns the message of a call in the profile extension. `input` has all arguments, including the registration of
+ * webhooks. The transport's own registration is left out: it would report on the call, which has ended by then. The
+ * caller waits for the answer, because the end of the call brings the task.
  */
 export function profileMessage(skill: string, input: JsonObject, messageId: string): JsonObject {
   const { message, part, atOnce } = AGENT_FORMS['1.0'];
@@ -199,21 +200,21 @@ function configuration(version: AgentVersion, atOnce: boolean, config: Json | un
 export type ReportingFrequency = 'hourly' | 'daily' | 'monthly';
 
 /**
- * The delivery reports (impressions, clicks and spend of a media buy) that you ask a seller to send to your webhook.
- * It sets their interval, their metrics and their authentication, for `registrations.reportingWebhook`.
+ * The delivery reports that you ask a seller to send to your webhook: their interval, metrics and authentication. They
+ * contain impressions, clicks and spend of a media buy. Pass it to `registrations.reportingWebhook`.
  */
 export interface Reporting {
   readonly frequency: ReportingFrequency;
   /** The metrics to report. Absent: the seller chooses. */
   readonly requestedMetrics?: readonly string[] | undefined;
   /**
-   * The only accepted scheme, as in `create`. Absent: HMAC credentials are sent, and a signature is accepted too.
-   * From a seller of edition 3.3 or later only signatures are accepted.
+   * The only accepted scheme, as in `create`. Absent: the seller is given HMAC credentials, and signed reports are
+   * accepted too. From a seller of edition 3.3 or later only signatures are accepted.
    */
   readonly scheme?: 'signature' | LegacyAuthentication['scheme'] | undefined;
 }
 
-/** Checks the reports that are asked for. @throws RegistrationError */
+/** Checks the requested reports. @throws RegistrationError */
 export function requireReporting(reporting: Reporting): void {
   const { frequency, requestedMetrics } = (reporting as Reporting | undefined) ?? {};
   if (frequency === undefined || !FREQUENCIES.includes(frequency)) {
@@ -230,7 +231,7 @@ export function requireReporting(reporting: Reporting): void {
   }
 }
 
-/** `reporting_webhook` of `create_media_buy`. */
+/** Returns the `reporting_webhook` of `create_media_buy`. */
 export function reportingWebhook(destination: Destination, reporting: Reporting): JsonObject {
   const { frequency, requestedMetrics } = reporting;
   return {

@@ -1,23 +1,23 @@
-// Repeats calls that were not settled, in any number of processes: each call by one process at a time.
-// `registrations.start` runs it. Subscriptions and moves have loops with the same wait.
+// Repeats calls that were not settled, in any number of processes; each call is made by one process at a time.
+// `registrations.start` runs it. The loops of subscriptions and moves wait in the same way.
 import { beforeDeadline } from './call-deadline.ts';
 import type { OperationName, OperationSeen } from './operation.ts';
 import type { DueOperations, Operation } from './operations.ts';
 
-/** The events of the loop that are reported. */
+/** The outcomes that the loop reports. */
 export type RepeaterNews =
   /** The call cannot be repeated: the seller may have forgotten the request, or its stored arguments are lost. */
   | { readonly kind: 'orphaned'; readonly operation: OperationSeen }
   /** The call was not made or not answered, or the seller has refused it (`SellerError`). */
   | { readonly kind: 'failed'; readonly operation: OperationName; readonly error: unknown }
-  /** The store could not be asked. */
+  /** The store could not be read. */
   | { readonly kind: 'store'; readonly error: unknown };
 
 export interface RepeaterOptions {
   readonly due: (max: number) => Promise<DueOperations>;
   /** Makes the call, and settles the operation. */
   readonly make: (operation: Operation, signal: AbortSignal) => Promise<unknown>;
-  /** Reports an event of the loop. It rejects if the store could not be asked about the operation. */
+  /** Reports an outcome. It rejects if the operation could not be read from the store. */
   readonly tell: (news: RepeaterNews) => Promise<void>;
   /** Resolves early if the signal aborts. */
   readonly sleep: (ms: number, signal: AbortSignal) => Promise<void>;
@@ -25,33 +25,36 @@ export interface RepeaterOptions {
   readonly deadlineMs: number;
 }
 
-/** Repeats calls whose caller has not settled them, in any number of processes: each by one at a time. */
+/** Repeats calls that were not settled, in any number of processes; each call is made by one process at a time. */
 export interface Repeater {
-  /** Runs until the signal aborts. Then it begins no more calls, and resolves when the running ones have ended. */
+  /** Runs until the signal aborts. It then begins no more calls, and resolves when the running calls have ended. */
   readonly run: (stopping: AbortSignal) => Promise<void>;
 }
 
-/** The longest wait between two looks. An operation whose process died is found no later. Ms. */
+/**
+ * The longest wait between two checks for due calls. If a process dies, another one finds its operation within this
+ * time. Ms.
+ */
 export const LOOK_MS = 10_000;
 
-/** The shortest wait. It keeps the loop from spinning if the store reports due calls that it does not return. Ms. */
+/** The shortest wait. It keeps the loop from spinning if the store says that calls are due but returns none. Ms. */
 const LEAST_MS = 100;
 
 /**
- * The wait until the next look.
+ * Returns the wait until the next check.
  * @param nextDueMs the time until something is due; undefined: the store does not know.
  */
 export const untilNextLook = (nextDueMs: number = LOOK_MS): number =>
   Math.max(LEAST_MS, Math.min(nextDueMs, LOOK_MS));
 
-/** The number of calls of one look, which run concurrently. */
+/** The number of calls that one check starts. They run concurrently. */
 const MOST = 10;
 
 export function repeaterOf({ due, make, tell, sleep, deadlineMs }: RepeaterOptions): Repeater {
   const deadline = { ms: deadlineMs, reason: 'The call took too long.', sleep };
   const repeat = async (operation: Operation, stopping: AbortSignal): Promise<void> => {
     try {
-      // The loop does not wait for a call that takes too long: the others go on.
+      // The loop does not wait longer for a call that takes too long, so the other calls go on.
       await beforeDeadline(deadline, stopping, (signal) => make(operation, signal));
     } catch (error) {
       const { agentUrl, operationId } = operation;

@@ -3,7 +3,7 @@ import type { Sender } from '../config/sender-entry.ts';
 import type { LegacyAuthentication } from './request.ts';
 import { type RouteScheme, SCHEMES } from './seller.ts';
 
-/** A kind of routes, which is also the id of its row. `reports` accepts HMAC beside signatures. */
+/** The kind of a route, which is also the id of its row. A `reports` route accepts HMAC as well as signatures. */
 export type RouteKind = RouteScheme | 'reports';
 
 export const ROUTE_KINDS: readonly RouteKind[] = [...SCHEMES, 'reports'];
@@ -11,14 +11,14 @@ export const ROUTE_KINDS: readonly RouteKind[] = [...SCHEMES, 'reports'];
 /** The kinds that have credentials. */
 type LegacyKind = Exclude<RouteKind, 'signature'>;
 
-/** The legacy scheme that a seller is asked for, by kind. */
+/** The legacy scheme that a seller is asked to use, for each kind of route. */
 export const LEGACY: Readonly<Record<LegacyKind, LegacyAuthentication['scheme']>> = {
   'HMAC-SHA256': 'HMAC-SHA256',
   Bearer: 'Bearer',
   reports: 'HMAC-SHA256',
 };
 
-/** The `auth` of a sender on such a route. Two credentials count while they are being renewed. */
+/** Makes the `auth` of a sender whose route has credentials. While credentials are renewed, two are accepted. */
 export const AUTH: Readonly<
   Record<LegacyKind, (credentials: string, also: string | undefined) => NonNullable<Sender['auth']>>
 > = {

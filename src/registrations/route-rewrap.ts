@@ -13,10 +13,10 @@ interface RewrapContext {
   readonly reread: (id: string) => void;
 }
 
-/** Routes by their tokens, and adopted URLs: their rows have no sender. */
+/** Selects routes by token and adopted URLs: both have rows with an empty sender. */
 const OF_NO_SENDER = { kind: 'route', sender: '' } as const;
 
-/** The number of routes that need a missing secret. A route that was retired needs none. */
+/** Returns the number of routes that need a missing secret. Retired routes need none. */
 export async function unreadableRoutes({
   registrations,
   secrets,
@@ -33,7 +33,7 @@ export async function unreadableRoutes({
   return count;
 }
 
-/** Encrypts credentials under the newest secret. `needed` counts URLs that an older one made. */
+/** Encrypts credentials again under the newest secret. `needed` is the number of URLs that an older secret made. */
 export async function rewrapRoutes(
   context: RewrapContext,
 ): Promise<Damage & { readonly rewrapped: number; readonly needed: number }> {
@@ -48,7 +48,7 @@ export async function rewrapRoutes(
     const anew = await sealedAnew(context, route, sealed);
     const other = await sealedAnew(context, route, also?.sealed);
     if (anew === undefined && other === undefined) return;
-    // Both rows of the route get the same text. A row that was written meanwhile stays as it is.
+    // Both rows of the route get the same text. A row that was rewritten meanwhile is left unchanged.
     const places = [
       [agentUrl, scheme],
       ['', id],
@@ -78,7 +78,7 @@ async function sealedAnew(
 
 type Change = readonly [from: string | undefined, to: string | undefined];
 
-/** The value of a row, with each old text that it still has replaced by its new one. */
+/** Returns the value of a row. Each old encrypted text that is still there is replaced by its new one. */
 function replaced(row: RegistrationRow, ...changes: readonly Change[]): string {
   const to = (text: string | undefined): string | undefined =>
     changes.find(([from]) => from !== undefined && from === text)?.[1] ?? text;

@@ -1,9 +1,10 @@
 // Keeps the URLs that sellers send to, and finds the sender of a delivery by its URL (told.md §1.2). Registrations make
-// routes here; the receiver asks it as its option `senders`.
+// routes here. The receiver uses them as its option `senders`.
 //
-// A seller has one route of each kind, in two rows. The seller's own row has the token. A row without a sender, found
-// by the token's random part, has the seller. The store writes rows of two senders in two steps. So the second row is
-// written if it is missing, and then the first is read again: the seller may have been deleted in between.
+// A seller has one route of each kind, stored in two rows. The seller's own row contains the token. The other row has
+// no sender, and its id is the token's random part; it names the seller. The store cannot write rows of two senders in
+// one atomic change. So the row without a sender is written second, if it is missing. Then the seller's own row is read
+// again: the seller may have been deleted in between.
 //
 // URLs that sellers use already are adopted. They have no token, and are kept in memory.
 import type { Hashes } from '../crypto/engine.ts';
@@ -41,7 +42,7 @@ import type { OurUrl } from '../windows/told.ts';
 /** A URL for a seller, with its credentials. */
 export interface Route extends OurUrl {
   readonly url: string;
-  /** The same URL at each base that is served. */
+  /** The same route below each base URL that is served. */
   readonly urls: readonly string[];
   readonly authentication?: LegacyAuthentication;
 }
@@ -49,36 +50,36 @@ export interface Route extends OurUrl {
 /** Routes of all sellers, in one store. */
 export interface Routes {
   /**
-   * The seller's route, made if there is none; durable.
-   * @param base one of the bases; absent: the first.
+   * Returns the seller's route. If there is none, a durable one is made.
+   * @param base one of the base URLs; absent: the first.
    */
   readonly routeOf: (seller: Seller, scheme?: RouteScheme, base?: string) => Promise<Route>;
-  /** The seller's route for reports, which come by HMAC or signed. */
+  /** Returns the seller's route for reports, which are accepted with HMAC or with a signature. */
   readonly reportsRouteOf: (seller: Seller, base?: string) => Promise<Route>;
   /**
-   * A route by its URL, with its credentials. Undefined if there is none, or its credentials were retired.
+   * Returns a route by its URL, with its credentials. Undefined if there is none, or if its credentials were retired.
    * @param agentUrl the seller's; a route of another seller is not returned. Absent: any seller's.
    */
   readonly routeAt: (url: OurUrl, agentUrl?: string) => Promise<Route | undefined>;
-  /** Base and route of a URL of ours; undefined for any other URL. */
+  /** Returns base URL and route of a URL of ours; undefined for any other URL. */
   readonly ours: (url: string) => OurUrl | undefined;
-  /** Base and route of the URL of a delivery; undefined if no seller was given it. */
+  /** Returns base URL and route of the URL of a delivery; undefined if no seller was given it. */
   readonly given: (url: string) => OurUrl | undefined;
-  /** True if credentials at the URL of a delivery were retired, as far as this process knows. */
+  /** True if credentials at the URL of a delivery were retired, according to this process's cache. */
   readonly isRetired: (url: string) => boolean;
-  /** Drops a changed route from the cache. */
+  /** Drops a changed route from the cache, so that it is read again. */
   readonly reread: (id: string) => void;
-  /** `ReceiverOptions.senders`. Rejects with a Fault while the store is unavailable. */
+  /** The value for `ReceiverOptions.senders`. Rejects with a Fault while the store is unavailable. */
   readonly senders: (url: URL) => Sender[] | Promise<Sender[]>;
-  /** The base below which sellers are given their URLs from now on. */
+  /** The base URL below which sellers are given new URLs. */
   readonly base: string;
-  /** Serves a URL that a seller uses already. @throws ConfigError unless it is below a `baseUrl`. */
+  /** Serves a URL that a seller already uses. @throws ConfigError unless it is below a `baseUrl`. */
   readonly adopt: (seller: Seller, url: string) => Promise<void>;
   /** Removes all URLs of the seller. */
   readonly forget: (agentUrl: string) => Promise<void>;
-  /** The number of routes that need a missing secret. */
+  /** Returns the number of routes that need a missing secret. */
   readonly unreadable: () => Promise<number>;
-  /** Encrypts credentials under the newest secret. `needed` counts URLs that an older one made. */
+  /** Encrypts credentials again under the newest secret. `needed` is the number of URLs that an older secret made. */
   readonly rewrap: () => Promise<Damage & { readonly rewrapped: number; readonly needed: number }>;
 }
 
@@ -89,7 +90,7 @@ export interface RouteOptions {
   readonly secrets: Secrets;
   readonly hashes: Hashes;
   readonly randomBytes: RandomBytes;
-  /** Ms, of a clock that is never set. */
+  /** Milliseconds of a monotonic clock. */
   readonly now: () => number;
   readonly sleep: (ms: number) => Promise<void>;
 }
@@ -100,7 +101,7 @@ const MOST = 10_000;
 /** The length of legacy credentials in bytes: 43 characters. */
 const CREDENTIAL_BYTES = 32;
 
-/** The value of both rows of a route, and of the one row of an adopted URL. */
+/** The value of both rows of a route, and of the single row of an adopted URL. */
 interface StoredRoute extends OwnRoute {
   /** The path and query of an adopted URL. */
   readonly path?: string;
@@ -109,7 +110,7 @@ interface StoredRoute extends OwnRoute {
 const routeIn = ({ value }: Pick<RegistrationRow, 'value'>): StoredRoute =>
   storedObject(value) as unknown as StoredRoute;
 
-/** The value of a row; undefined for a damaged one. */
+/** Returns the value of a row; undefined if the row is damaged. */
 function readable({ value }: Pick<RegistrationRow, 'value'>): StoredRoute | undefined {
   const parsed = parseStrictObject(utf8(value));
   return parsed.ok ? (parsed.value as unknown as StoredRoute) : undefined;
@@ -125,13 +126,13 @@ const ADOPTED = 'adopted';
 const isTold = ({ retired = [], retiredAt }: StoredRoute, base: string): boolean =>
   retiredAt === undefined && !retired.includes(base);
 
-/** The names of the routes that a new one replaces. */
+/** Returns the names of the routes that a new route replaces. */
 const formersOf = (own: StoredRoute | undefined): Pick<StoredRoute, 'formers'> =>
   own ? { formers: namesOf(own).filter((name) => name !== undefined) } : {};
 
 /**
- * The value of a token's row. It lacks the members of the seller's own row, and keeps the member that only a token's
- * row has.
+ * Returns the value of a token's row. It lacks the members that only the seller's own row has, and keeps the member
+ * that only a token's row has.
  */
 function tokenRoute(
   { next: _next, formers: _formers, formerUsedAt: _used, unusedSince: _since, ...route }: StoredRoute,
@@ -140,11 +141,11 @@ function tokenRoute(
   return known?.also === undefined ? route : { ...route, also: known.also };
 }
 
-/** True if the route was accepted under credentials that have been retired. */
+/** True if the route had, or accepted, credentials that were retired since. */
 const hasRetired = ({ scheme, retiredAt, also }: StoredRoute): boolean =>
   (retiredAt !== undefined && scheme !== 'signature') || (also !== undefined && also.sealed === undefined);
 
-/** Deletes a row by its expiry. */
+/** Deletes a row, by setting an expiry in the past. */
 const gone = (row: RegistrationRow): RegistrationRow => ({ ...row, dueAt: null, expiresAt: 1 });
 
 export function routesOf(options: RouteOptions): Routes {
@@ -175,7 +176,7 @@ export function routesOf(options: RouteOptions): Routes {
       return found;
     },
   });
-  /** URLs that are known to have a row which notes that they were given. */
+  /** URLs whose row is known to exist: the row that notes that a seller was given the URL. */
   const given = new Map<string, true>();
   const tokenIn = ({ pathname }: URL): ReturnType<typeof readRouteToken> =>
     readRouteToken(secrets, hashes, pathname.slice(pathname.lastIndexOf('/') + 1));
@@ -187,7 +188,8 @@ export function routesOf(options: RouteOptions): Routes {
     const { agentUrl } = seller;
     const token = makeRouteToken(secrets, hashes, randomBytes);
     const made: StoredRoute = { ...sellerIn(seller), scheme, random: token.id, secretId: token.secretId };
-    // The step of the store is synchronous, so this comes before it. It is unused if the seller has a route already.
+    // The change of the store below is synchronous, so the credentials are encrypted before it. They are unused if the
+    // seller has a route already.
     const sealed =
       scheme === 'signature'
         ? {}
@@ -216,7 +218,7 @@ export function routesOf(options: RouteOptions): Routes {
     const is = await registrations.run('', (rows): 'retired' | 'written' | 'known' => {
       const found = rows.get('route', id);
       const known = found && readable(found);
-      // It was retired between the two steps: its credentials do not come back.
+      // The route was retired between the two changes of the store. Its credentials are not restored.
       if (known?.retiredAt !== undefined) return 'retired';
       const row = rowOf('', id, tokenRoute(route, known));
       if (found?.value === row.value) return 'known';
@@ -226,8 +228,8 @@ export function routesOf(options: RouteOptions): Routes {
     known.forget(id);
     const standing = is === 'written' ? await standingOf(agentUrl, scheme, { base, route: id }) : is;
     if (standing === 'known') return routeIs(route, base);
-    // The seller was deleted between the two steps, so this URL is removed. If it was retired, its token stays. Either
-    // way a new one is made.
+    // Between the two changes of the store, the seller was deleted, and this URL is removed. Or the URL was retired,
+    // and its token stays. In both cases a new URL is made.
     if (standing === 'gone') await drop('', [id]);
     else {
       await drop(agentUrl, [scheme], (row) => {
@@ -238,7 +240,10 @@ export function routesOf(options: RouteOptions): Routes {
     return routeOf(seller, scheme, base);
   };
 
-  /** A route as a seller is given it. @throws ConfigError if the secret that made it is missing. */
+  /**
+   * Returns a route in the form in which a seller is given it. @throws ConfigError if the secret that made it is
+   * missing.
+   */
   const routeIs = async (route: StoredRoute, base: string): Promise<Route> => {
     const { agentUrl, scheme, random: id = '', secretId = '' } = route;
     const of = routeTokenOf(secrets, hashes, { id, secretId });
@@ -258,7 +263,7 @@ export function routesOf(options: RouteOptions): Routes {
     };
   };
 
-  /** The standing of a URL: `known` if the seller's own row has its token. */
+  /** Tells if a URL is still valid. `known`: the seller's own row has its token. */
   const standingOf = (
     agentUrl: string,
     kind: RouteKind,
@@ -272,7 +277,7 @@ export function routesOf(options: RouteOptions): Routes {
       return givenAt(rows, url, hashes)?.retiredAt === undefined ? 'gone' : 'retired';
     });
 
-  /** Deletes the rows that `which` selects. @returns the deleted rows. */
+  /** Deletes the rows for which `which` returns true. @returns the deleted rows. */
   const drop = (
     sender: string,
     ids: readonly string[],
@@ -304,7 +309,7 @@ export function routesOf(options: RouteOptions): Routes {
       const row = await registrations.run('', (rows) => rows.get('route', id));
       const route = row && readable(row);
       if (route?.random === undefined || (agentUrl ?? route.agentUrl) !== route.agentUrl) return undefined;
-      // Without its credentials it would pass for one that is signed.
+      // Without its credentials the route would look like one for signed webhooks.
       if (route.scheme !== 'signature' && route.sealed === undefined) return undefined;
       return routeIs(route, base);
     },
@@ -321,7 +326,7 @@ export function routesOf(options: RouteOptions): Routes {
     senders: (url) => {
       const token = tokenIn(url);
       if (token) return known.get(token.id) ?? lookUp(token.id);
-      // The token is forged, or of a secret that was removed: the store is not read.
+      // The token is forged, or its secret was removed. The store need not be read.
       return hasTokenForm(url.pathname) ? [] : adopted.at(url.pathname + url.search);
     },
     adopt: async (seller, url) => {
@@ -358,8 +363,8 @@ export function routesOf(options: RouteOptions): Routes {
       await adopted.refresh();
     },
     forget: async (agentUrl) => {
-      // The seller's own rows go first, so that a concurrent routeOf sees it. Then all rows that lead to the seller go,
-      // including those of an interrupted call.
+      // The seller's own rows are deleted first, so that a concurrent routeOf notices it. Then all rows that lead to
+      // the seller are deleted, including those of an interrupted call.
       const ids = (await drop(agentUrl, [...ROUTE_KINDS, SELLER_ROW_ID])).flatMap(
         (row) => readable(row)?.random ?? [],
       );
@@ -367,7 +372,7 @@ export function routesOf(options: RouteOptions): Routes {
         if (readable(row)?.agentUrl === agentUrl) ids.push(row.id);
       }
       await drop('', ids);
-      // These rows were made in between, and their URL has just been removed.
+      // These rows were written in between, and their URL has just been removed.
       await drop(agentUrl, ROUTE_KINDS, (row) => ids.includes(readable(row)?.random ?? ''));
       await deleteRows(registrations, 'route', agentUrl, isNobodys);
       for (const id of ids) known.forget(id);
@@ -378,7 +383,7 @@ export function routesOf(options: RouteOptions): Routes {
   };
 }
 
-/** Routes by their tokens, and adopted URLs: their rows have no sender. */
+/** Selects routes by token and adopted URLs: both have rows with an empty sender. */
 const OF_NO_SENDER = { kind: 'route', sender: '' } as const;
 
 async function adoptedRows(registrations: StoreRegistrations): Promise<readonly RegistrationRow[]> {

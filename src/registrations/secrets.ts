@@ -7,7 +7,7 @@ import { equalBytes } from '../crypto/equal.ts';
 import { ConfigError } from '../shared/errors.ts';
 import { RegistrationError } from './registrations-errors.ts';
 
-/** Purposes of derived keys. No key serves two of them. */
+/** The purposes of derived keys. Each purpose has its own key. */
 type KeyPurpose = 'route' | 'token' | 'arguments' | 'credentials';
 
 /** One of the owner's secrets. */
@@ -19,7 +19,7 @@ interface Secret {
   keyFor(purpose: KeyPurpose): Uint8Array;
 }
 
-/** The owner's secrets. The newest makes tokens and ciphertexts; all of them read. */
+/** The owner's secrets. The newest one makes tokens and ciphertexts; all of them can read. */
 export interface Secrets {
   readonly newest: Secret;
   named(id: string): Secret | undefined;
@@ -28,7 +28,7 @@ export interface Secrets {
 /** The length of a secret's id in bytes. */
 const SECRET_ID_BYTES = 4;
 
-/** The least number of characters. As hex they are 128 bits, the least that a secret of HMAC-SHA256 should have. */
+/** The least number of characters of a secret. As hex they are 128 bits, the least that HMAC-SHA256 should have. */
 const MIN_LENGTH = 32;
 
 /** HKDF-SHA256 (RFC 5869) without a salt, for one block: 32 bytes. */
@@ -98,7 +98,7 @@ const FORM = /^[A-Za-z0-9_-]{48}$/;
 /** A token that was made by one of the secrets. */
 interface RouteToken {
   readonly text: string;
-  /** The random part, the id of the route's row: a leak of the store reveals no URL. */
+  /** The random part of the token, which is the id of the route's row. So a leak of the store reveals no URL. */
   readonly id: string;
   readonly secretId: string;
 }
@@ -123,7 +123,7 @@ export function makeRouteToken(secrets: Secrets, hashes: Hashes, randomBytes: Ra
   return routeToken(hashes, secrets.newest, randomBytes(RANDOM_BYTES));
 }
 
-/** The token of a route that is known by its random part; undefined if its secret is no longer in `secrets`. */
+/** Returns the token of a route by its random part; undefined if its secret is no longer in `secrets`. */
 export function routeTokenOf(
   secrets: Secrets,
   hashes: Hashes,
@@ -135,8 +135,8 @@ export function routeTokenOf(
 }
 
 /**
- * The token in `text`, if one of the secrets made it. The time it takes may reveal which secret is meant, for a
- * secret's id is public. It does not reveal how much of the HMAC is right.
+ * Returns the token in `text`, if one of the secrets made it. The time it takes may reveal which secret made it; that
+ * is harmless, because a secret's id is public. It does not reveal how much of the HMAC is right.
  */
 export function readRouteToken(secrets: Secrets, hashes: Hashes, text: string): RouteToken | undefined {
   const bytes = FORM.test(text) ? decodeBase64(text) : undefined;
@@ -148,14 +148,14 @@ export function readRouteToken(secrets: Secrets, hashes: Hashes, text: string): 
 }
 
 /**
- * The token of an operation, for `push_notification_config`. It is derived from the secret and the operation's id, so
- * it is stored nowhere and a repeated call has the same. 43 characters.
+ * Returns the token of an operation for `push_notification_config`, 43 characters. It is derived from the secret and
+ * the operation's id. So it is not stored, and a repeated call has the same token.
  */
 export function operationToken(secret: Secret, hashes: Hashes, operationId: string): string {
   return encodeBase64Url(hashes.hmacSha256(secret.keyFor('token'), utf8(operationId)));
 }
 
-/** True if the last segment of a path looks like a token, of any secret. */
+/** True if the last segment of a path has the form of a token, valid or not. */
 export function hasTokenForm(path: string): boolean {
   return FORM.test(path.slice(path.lastIndexOf('/') + 1));
 }
@@ -169,7 +169,7 @@ export function hasTokenForm(path: string): boolean {
 /** The purposes for which texts are encrypted. */
 type SealedPurpose = 'arguments' | 'credentials';
 
-/** The row that a text belongs to. */
+/** The row to which an encrypted text is bound. */
 export interface SealedPlace {
   readonly purpose: SealedPurpose;
   readonly sender: string;
@@ -185,7 +185,10 @@ const HEAD_BYTES: number = SECRET_ID_BYTES + NONCE_BYTES;
 type Subtle = typeof globalThis.crypto.subtle;
 type Use = 'encrypt' | 'decrypt';
 
-/** A copy, because `WebCrypto` refuses bytes on shared memory. By its type a view may be on that; a copy is not. */
+/**
+ * Copies the bytes, because `WebCrypto` refuses bytes in shared memory. By its type a view may be in shared memory; a
+ * copy is not.
+ */
 function copy(bytes: Uint8Array): Uint8Array<ArrayBuffer> {
   return new Uint8Array(bytes);
 }
@@ -223,7 +226,7 @@ export async function seal(
   return encodeBase64Url(bytes);
 }
 
-/** Id of the secret that a text was sealed under; undefined if `seal` did not make it. */
+/** Returns the id of the secret under which a text was encrypted; undefined if `seal` did not make the text. */
 export function secretIdOf(sealed: string): string | undefined {
   const bytes = decodeBase64(sealed);
   return bytes && bytes.length >= HEAD_BYTES + TAG_BYTES

@@ -1,5 +1,5 @@
-// Errors of sellers: refused calls, limits of rate, unknown tasks, with advice by the code (calls.md §2). The reading
-// of answers and the callers make them, and owners receive them.
+// Errors of sellers: refused calls, rate limits, unknown tasks, with advice for each code (calls.md §2). The code that
+// reads answers and the callers create these errors, and owners receive them.
 import type { JsonObject } from '../codec/members.ts';
 import { printableText } from '../codec/printable.ts';
 import { PrintableError } from '../codec/printable-value.ts';
@@ -12,7 +12,7 @@ import type { ReportedError } from '../events/error-object.ts';
  */
 export type SellerErrorCode = ErrorCode;
 
-/** Advice for codes that need more than their recovery says. */
+/** The advice for codes that need more than the advice of their recovery. */
 const ADVICE_BY_CODE: Partial<Record<ErrorCode, string>> = {
   AUTH_REQUIRED: 'Send a bearer token in the transport: auth: { type: bearer, token }.',
   AUTH_MISSING: 'Send a bearer token in the transport: auth: { type: bearer, token }.',
@@ -29,14 +29,14 @@ const ADVICE: Record<Recovery, string> = {
   terminal: 'No further call can help: ask the seller.',
 };
 
-/** The advice for a code. `hasOwn` matters: a code called `constructor` has no advice of its own. */
+/** Returns the advice for a code. `hasOwn` is needed: a code called `constructor` must not find an inherited member. */
 const adviceFor = (code: string, recovery: Recovery | undefined): string | undefined =>
   Object.hasOwn(ADVICE_BY_CODE, code) ? ADVICE_BY_CODE[code as ErrorCode] : recovery && ADVICE[recovery];
 
 /** The longest text of a seller in a message, characters. */
 const MAX_SELLER_TEXT = 300;
 
-/** A seller's text for a message of ours: short, and printable. */
+/** Shortens a seller's text for a message of ours, and makes it printable. */
 export const sellerText = (text: string): string => printableText(text, MAX_SELLER_TEXT);
 
 /**
@@ -55,8 +55,8 @@ export class SellerError extends PrintableError {
   /** The seller's code: one of `SellerErrorCode`, or one of its own. It is empty if the seller gave only a recovery. */
   readonly code: string;
   /**
-   * The way to recover. `transient`: repeat the call unchanged. `terminal` is also used if neither error nor code
-   * says anything.
+   * The way to recover. `transient`: repeat the call unchanged. It is `terminal` if neither the error nor its code
+   * tells a way.
    */
   readonly recovery: Recovery;
   /** The path of the argument that caused the error. */
@@ -84,18 +84,18 @@ export class SellerError extends PrintableError {
   }
 }
 
-/** Code and message of an error in one line; empty if it has neither. */
+/** Returns code and message of an error in one line; empty if it has neither. */
 export const reportedText = ({ code = '', message }: ReportedError): string =>
   [code, message]
     .filter((part) => part !== '')
     .map(sellerText)
     .join(': ');
 
-/** The error that an answer reports, or that a client threw as `cause`. */
+/** Makes the error that an answer reports. @param cause the error in which a client threw it, if it did. */
 export const sellerErrorOf = ({ code = '', message, ...rest }: ReportedError, cause?: Error): SellerError =>
   new SellerError(code, message, { ...rest, ...(cause && { cause }) });
 
-/** The status for a caller that asks too often. */
+/** The HTTP status for a caller that sends too many requests. */
 export const TOO_MANY_REQUESTS = 429;
 
 /**
@@ -119,10 +119,10 @@ export class SellerBusyError extends PrintableError {
   }
 }
 
-/** The longest pause that is obeyed if a seller asks for it. Ms. */
+/** The longest pause that is kept if a seller asks for a longer one. Ms. */
 export const LONGEST_PAUSE_MS = 86_400_000;
 
-/** A pause that a seller asks for, cut to one day; undefined if it is no time. */
+/** Returns a pause that a seller asks for, cut to one day; undefined if it is not a positive number. */
 export function waitMs(ms: unknown): number | undefined {
   return typeof ms === 'number' && ms > 0 ? Math.min(ms, LONGEST_PAUSE_MS) : undefined;
 }

@@ -1,4 +1,4 @@
-// Defines a seller as callers name it, and checks its members. All methods of registrations that take a seller call it.
+// Defines a seller as callers name it, and checks its members. All methods of registrations that take a seller use it.
 import { requireAgent, requireUrl } from '../config/public-url.ts';
 import { oneOf } from '../config/validate.ts';
 import { ConfigError } from '../shared/errors.ts';
@@ -32,14 +32,15 @@ export const SCHEMES: readonly RouteScheme[] = ['signature', 'HMAC-SHA256', 'Bea
 const SIGNS_REPORTS = 3;
 
 /**
- * True if the seller is known to take a `reporting_webhook` without `authentication`, and so to sign its reports.
- * @param declared the edition that it declares; `edition`, which the owner gives, comes first.
+ * True if the seller is known to accept a `reporting_webhook` without `authentication`. Such a seller signs its
+ * reports.
+ * @param declared the edition that the seller declares. It is used only if the owner gives no `edition`.
  */
 export function signsReports({ edition }: Seller, declared?: string): boolean {
   return Number(/^3\.(\d+)$/.exec(edition ?? declared ?? '')?.[1]) >= SIGNS_REPORTS;
 }
 
-/** The members of a seller that are stored. */
+/** Returns the members of a seller that are stored. */
 export const sellerIn = ({ agentUrl, brandJsonUrl, edition, format }: Seller): Seller => ({
   agentUrl,
   ...(brandJsonUrl && { brandJsonUrl }),
@@ -47,7 +48,7 @@ export const sellerIn = ({ agentUrl, brandJsonUrl, edition, format }: Seller): S
   ...(format && { format }),
 });
 
-/** Runs a check. @throws RegistrationError `request_invalid` in place of its ConfigError. */
+/** Runs a check. @throws RegistrationError `request_invalid` instead of the check's ConfigError. */
 export function checked<T>(check: () => T): T {
   try {
     return check();
@@ -56,14 +57,14 @@ export function checked<T>(check: () => T): T {
   }
 }
 
-/** A ConfigError as the RegistrationError of an argument; any other error unchanged. */
+/** Turns a ConfigError into the RegistrationError of an argument. Any other error is returned unchanged. */
 export function requestInvalid(error: unknown): unknown {
   return error instanceof ConfigError
     ? new RegistrationError('request_invalid', error.message, { cause: error })
     : error;
 }
 
-/** Checks a seller. A mistake here would otherwise show only when deliveries are refused. @throws RegistrationError */
+/** Checks a seller. Without this, a mistake would show only when deliveries are refused. @throws RegistrationError */
 export function requireSeller(seller: Seller, scheme: RouteScheme, allowLoopback: boolean): void {
   const { agentUrl, brandJsonUrl, edition, format } = seller;
   checked(() => {

@@ -1,6 +1,6 @@
-// The steps by which an operation is settled, found, adopted and ended, over the rows of its seller (calls.md §1.5).
-// Operations, `adopt` and the poller run them. The operation of a task is written in a row of its own, beside the
-// operation's.
+// Settles, finds, adopts and ends operations, each in an atomic change of the seller's rows (calls.md §1.5).
+// Operations, `adopt` and the poller use it. A row for each task, beside the operation's own row, names the task's
+// operation.
 import { MAX_TEXT } from '../codec/printable.ts';
 import type { TaskStatus } from '../events/event.ts';
 import { isTerminal } from '../events/status.ts';
@@ -26,14 +26,14 @@ import { keepStream, noteEnding } from './streams.ts';
 import { endedWatch, type Watch, watchIn, watchRow } from './watch-task.ts';
 
 /**
- * Says if another channel may still have to tell an end. `safe`: no. `unsafe`: its event is about to be handled. That
- * may fail, its sender may give up, or a newer one may make it stale.
+ * Says if the end of a task may still have to come by another channel. `safe`: no. `unsafe`: its event is about to be
+ * handled, which may fail, be given up, or find it stale.
  */
 type End = 'safe' | 'unsafe';
 
 /**
- * True if the task of a row is the operation's, or passes to it. It passes from an operation that has another task by
- * now, or was made by `adopt` before the call was answered.
+ * True if the task in a row belongs to the operation, or may be taken from its present owner. It may be taken if the
+ * owner has another task by now, or was made by `adopt` before the call was answered.
  */
 function takesTask(step: SellerStep, row: RegistrationRow, { operationId }: OperationName): boolean {
   const { operationId: owner, taskId } = watchIn(row);
@@ -44,10 +44,10 @@ function takesTask(step: SellerStep, row: RegistrationRow, { operationId }: Oper
   return true;
 }
 
-/** The largest number of operations that end with a task, beside its own. */
+/** The most operations that end with a task in addition to the task's own. */
 const MOST_OTHERS = 100;
 
-/** Notes that the operation ends with the task of another one. */
+/** Notes that the operation ends when the task of another operation ends. */
 function endsWith(step: SellerStep, row: RegistrationRow, { operationId }: OperationName): void {
   const watch = watchIn(row);
   const others = new Set(watch.others).add(operationId);
@@ -56,7 +56,7 @@ function endsWith(step: SellerStep, row: RegistrationRow, { operationId }: Opera
 }
 
 /**
- * Writes that a task belongs to an operation, and if it is polled.
+ * Writes the row which says that a task belongs to an operation, and whether it is polled.
  * @param begunAt as in `Watch`.
  * @returns true if the task belongs to this operation.
  */
@@ -79,19 +79,19 @@ function keepTask(
   const made = { ...watchOf(of, stored, now), ...(begunAt !== undefined && { begunAt }) };
   const row = own ?? watchRow({ sender: of.agentUrl, id }, made, 'watched', { dueAt: now });
   if (end === 'safe') rows.save(endedWatch(row, now + retentionMs));
-  // If polling was given up, it begins again: the end that was told may be lost.
+  // If polling was given up, it begins again: the end that was reported may get lost.
   else if (!own || (end === 'unsafe' && row.list === 'unresolved'))
     rows.save({ ...row, dueAt: now, list: 'watched' });
   return true;
 }
 
-/** The media buy of an operation, and the row of its account. */
+/** Returns the media buy of an operation, and the id of the row of its reports. */
 function named(mediaBuyId: string, { hashes }: SellerStep): Pick<Stored, 'mediaBuyId' | 'streamId'> {
   const streamId = storedId(mediaBuyId, hashes);
   return { mediaBuyId, ...(streamId !== mediaBuyId && { streamId }) };
 }
 
-/** Writes the operation that a media buy came of, if it has none. */
+/** Writes that a media buy was made by this operation, unless another operation is noted already. */
 function keepMediaBuy(step: SellerStep, of: OperationName, stored: Stored): void {
   const { rows, hashes, now, retentionMs } = step;
   if (stored.mediaBuyId === undefined) return;
@@ -117,12 +117,10 @@ const watchOf = ({ operationId }: OperationName, stored: Stored, now: number): W
   failures: 0,
 });
 
-/** True if an answer is the end of its task. */
+/** True if an answer ends its task. */
 const isEndOf = ({ status, isOpen: goesOn }: SellerAnswer): boolean => isTerminal(status) && !goesOn;
 
-/**
- * True if the answer changes the operation. One that was refused or orphaned is done after all if its seller says so.
- */
+/** True if the answer changes the operation. A refused or orphaned one is done after all if its seller says so. */
 function isNews(stored: Stored, answer: SellerAnswer): boolean {
   const { taskId } = answer;
   if (differ(taskId, stored.taskId)) return true;
@@ -130,11 +128,11 @@ function isNews(stored: Stored, answer: SellerAnswer): boolean {
   return stored.state === 'open' ? isNamed || isEndOf(answer) : stored.state !== 'ended';
 }
 
-/** The latest status of a task, by the id of its row. */
+/** The latest reported status of a task, by the id of its row. */
 const lastStatus = (rows: RegistrationRows, id: string): TaskStatus | undefined =>
   rows.lastTold(id)?.status as TaskStatus | undefined;
 
-/** The status of an operation after an answer; `end` is undefined if it goes on. */
+/** Returns the status of an operation after an answer; `end` is undefined if the operation goes on. */
 function endOf(
   { rows, hashes }: SellerStep,
   taskId: string | undefined,
@@ -143,11 +141,11 @@ function endOf(
 ): { readonly status: TaskStatus; readonly end: End | undefined } {
   const { status, taskId: named } = answer;
   const id = taskId === undefined ? undefined : storedId(taskId, hashes);
-  // An end without a task id says nothing of the task that is known, which may end otherwise.
+  // An end without a task id does not apply to the known task, which may end otherwise.
   if (isEndOf(answer)) return { status, end: named === taskId ? told : 'unsafe' };
   const task = id === undefined ? undefined : rows.get('watch', id);
   if (id === undefined || task?.list !== null || isReplaced(task)) return { status, end: undefined };
-  // Another channel has told the end of the task before this answer.
+  // The end of the task was already reported by another channel.
   return { status: lastStatus(rows, id) ?? status, end: 'safe' };
 }
 
@@ -155,9 +153,9 @@ const moved = ({ moves = 0 }: Stored, { replaces }: SellerAnswer): Pick<Stored, 
   replaces === undefined ? {} : { moves: moves + 1 };
 
 /**
- * Settles an operation by the answer to its call, or by what an event tells of its task. An answer may name another
- * task than an earlier event did: the answer's is the one that was asked for.
- * @param told the standing of an end, if this is one.
+ * Settles an operation by the answer to its call, or by what an event reports of its task. If the answer and an earlier
+ * event name different tasks, the answer's task is used.
+ * @param told `safe` or `unsafe`, if the answer is an end.
  */
 export function settled(
   step: SellerStep,
@@ -187,15 +185,15 @@ export function settled(
   return differ(taskId, stored.taskId) && answer.replaces !== stored.taskId ? 'other-task' : 'settled';
 }
 
-/** True if the row says that the task is the operation's, and no other has taken its place. */
+/** True if the row's task belongs to the operation and was not replaced by another one. */
 const goesOn = (row: RegistrationRow, { operationId }: OperationName): boolean =>
   watchIn(row).operationId === operationId && !isReplaced(row);
 
 const isReplaced = (row: RegistrationRow): boolean => watchIn(row).isReplaced === true;
 
 /**
- * Ends the watch of a task whose place another one has taken (calls.md §1.5).
- * @returns the time at which the operation's first task was watched.
+ * Ends the polling of a task that was replaced by another one (calls.md §1.5).
+ * @returns the time at which polling of the operation's first task began.
  */
 function endReplaced(step: SellerStep, of: OperationName, taskId: string): number | undefined {
   const row = step.rows.get('watch', storedId(taskId, step.hashes));
@@ -216,7 +214,7 @@ function operationIn({ rows, hashes }: SellerStep, operationId: string | undefin
   return row && { row, stored: storedIn(row) };
 }
 
-/** The operation that a row of a task or of a media buy names. */
+/** Returns the operation that the row of a task or of a media buy names. */
 function ownerIn({ rows }: SellerStep, id: string): string | undefined {
   const row = rows.get('watch', id);
   return row && watchIn(row).operationId;
@@ -228,29 +226,29 @@ const taskOwner = (step: SellerStep, taskId: string | undefined): string | undef
 const mediaBuyOwner = (step: SellerStep, mediaBuyId: string | undefined): string | undefined =>
   mediaBuyId === undefined ? undefined : ownerIn(step, mediaBuyRowId(mediaBuyId, step.hashes));
 
-/** The operation of a reported media buy. For an event of a task none: another operation may have made the same buy. */
+/** Returns the operation of a report's media buy. For a task's event none: another operation may have made the buy. */
 const reportedOwner = (step: SellerStep, { status, mediaBuyId }: OperationTold): string | undefined =>
   status === undefined ? mediaBuyOwner(step, mediaBuyId) : undefined;
 
-/** True if both are known and differ. */
+/** True if both values are known and different. */
 const differ = (a: string | undefined, b: string | undefined): boolean =>
   a !== undefined && b !== undefined && a !== b;
 
-/**
- * The largest number of tasks that may take each other's place in one operation: each leaves a row that is kept for
- * long.
- */
+/** The most times that an operation's task may be replaced. Each replaced task leaves a row for long. */
 const MOST_MOVES = 100;
 
-/** True if the task of an event takes the place of the operation's, whose call is over (calls.md §1.5). */
+/** True if an event's task replaces the operation's task, whose call is over (calls.md §1.5). */
 const isSuccessor = ({ state, taskId, moves = 0 }: Stored, { callTaskId }: OperationTold): boolean =>
   state === 'open' && callTaskId !== undefined && callTaskId === taskId && moves < MOST_MOVES;
 
-/** The operation of an event's task; if none is known, that of the call that told of it. */
+/** Returns the operation of an event's task; if none is known, that of the call which reported the task. */
 const taskOperation = (step: SellerStep, { taskId, callTaskId }: OperationTold): Candidate | undefined =>
   operationIn(step, taskOwner(step, taskId)) ?? operationIn(step, taskOwner(step, callTaskId));
 
-/** The operation that an event names. Without it the task's counts, then that of the reported media buy. */
+/**
+ * Returns the operation that an event names; without it, the operation of its task, and then that of the reported media
+ * buy.
+ */
 function candidateOf(
   step: SellerStep,
   told: OperationTold,
@@ -258,18 +256,21 @@ function candidateOf(
   const { operationId, taskId } = told;
   const named = operationIn(step, operationId);
   const namedTask = named?.stored.taskId;
-  // If the operation itself says what its task is, one read is enough.
+  // If the named operation's row already has its task, no further row is read.
   const owner = namedTask === undefined ? taskOperation(step, told) : undefined;
   const is = named ?? owner ?? operationIn(step, reportedOwner(step, told));
   if (!is) return undefined;
-  // It is unknown which operation_id the seller of an adopted task was given.
+  // For an adopted task it is unknown which operation_id the seller was given, so it is not compared.
   const isOfOther = owner !== undefined && differ(operationId, owner.row.id) && !owner.stored.isAdopted;
-  // A former task no longer belongs to the operation. A report has a task of its own.
+  // A replaced task no longer belongs to the operation. A report names a task of its own, which is not compared.
   const isOfOtherTask = differ(taskId, (named ?? owner)?.stored.taskId) && !isSuccessor(is.stored, told);
   return { is, isMismatch: isOfOther || isOfOtherTask };
 }
 
-/** Finds the operation of an event, and settles it by the event if that fits. If it has ended, it is kept longer. */
+/**
+ * Finds the operation of an event. If everything fits, the event settles the operation. If the operation has ended, it
+ * is kept longer.
+ */
 export function found(step: SellerStep, told: OperationTold): OperationFound | undefined {
   const candidate = candidateOf(step, told);
   if (!candidate) return undefined;
@@ -283,7 +284,7 @@ export function found(step: SellerStep, told: OperationTold): OperationFound | u
   return { operation: seenOf(is.row, is.stored), isMismatch, ...(token !== undefined && { token }) };
 }
 
-/** The facts of an event as an answer. An id that is too long is left out, and the rest counts. */
+/** Returns an event's facts as an answer. An id that is too long is left out; the other facts are kept. */
 function answerTold(told: OperationTold & Pick<SellerAnswer, 'replaces'>): SellerAnswer | undefined {
   const { status, taskId, mediaBuyId, ending, replaces, reason } = told;
   const isKept = taskId !== undefined && taskId.length <= MAX_TEXT;
@@ -300,8 +301,8 @@ function answerTold(told: OperationTold & Pick<SellerAnswer, 'replaces'>): Selle
 }
 
 /**
- * Polls another task from now on, because the call of the polled task is over and that one has taken its place.
- * @returns true if it has.
+ * Polls another task from now on, because it has replaced the polled task, whose call is over.
+ * @returns true if the task was replaced.
  */
 export function replaceTask(step: SellerStep, row: RegistrationRow, to: SellerAnswer): boolean {
   const { operationId, taskId: replaces } = watchIn(row);
@@ -312,7 +313,7 @@ export function replaceTask(step: SellerStep, row: RegistrationRow, to: SellerAn
   return true;
 }
 
-/** Keeps an ended operation longer, once half of its time is over: each event would else be a write. */
+/** Keeps an ended operation longer, but writes only once half of its time is over: else each event would be a write. */
 function keepLonger(step: SellerStep, of: OperationName, { row, stored }: Candidate): void {
   const { rows, hashes, now, retentionMs } = step;
   keepMediaBuy(step, of, stored);
@@ -323,19 +324,19 @@ function keepLonger(step: SellerStep, of: OperationName, { row, stored }: Candid
     rows.save(endedWatch(task, now + retentionMs));
 }
 
-/** True if the row is kept for at least half of the retention. */
+/** True if the row is still kept for at least half of the retention time. */
 const isKept = ({ expiresAt }: RegistrationRow, { now, retentionMs }: SellerStep): boolean =>
   expiresAt === null || expiresAt - now >= retentionMs / 2;
 
 /**
- * Makes an operation of a task or a media buy that the seller has already. With a task it is open and polled; with a
- * media buy alone it has ended.
- * @param made the operation, if none is known yet.
+ * Makes an operation for a task or a media buy that the seller has already. With a task, the operation is open and
+ * polled. With only a media buy, it has ended.
+ * @param made the new operation, which is written if none is known yet.
  */
 export function adopted(step: SellerStep, of: OperationName, made: Stored): RegistrationRow {
   const { rows, now, retentionMs } = step;
   const { taskId, mediaBuyId } = made;
-  // A known media buy may have another task by now.
+  // A known media buy may have another task by now, so only a given task id is looked up as a task.
   const owner = taskId === undefined ? mediaBuyOwner(step, mediaBuyId) : taskOwner(step, taskId);
   const known = operationIn(step, owner);
   const stored: Stored = known
@@ -354,7 +355,7 @@ export function adopted(step: SellerStep, of: OperationName, made: Stored): Regi
   return row;
 }
 
-/** Polls a task again that was given up, because its owner asks for it. */
+/** If polling of the task was given up, begins it again, because its owner asks for it. */
 function pollAgain({ rows, hashes, now }: SellerStep, taskId: string): void {
   const row = rows.get('watch', storedId(taskId, hashes));
   if (row?.list !== 'unresolved') return;
@@ -364,7 +365,7 @@ function pollAgain({ rows, hashes, now }: SellerStep, taskId: string): void {
 
 const expiryOf = ({ state }: Stored, at: number): number | null => (isOpen(state) ? null : at);
 
-/** Ends the polling of a task, and its operation, even if the event of the end was not assigned to that. */
+/** Ends the polling of a task and its operation, even if the event of the end was not assigned to the operation. */
 export function endTask(step: SellerStep, row: RegistrationRow): void {
   const { rows, now, retentionMs } = step;
   rows.save(endedWatch(row, now + retentionMs));

@@ -1,28 +1,31 @@
-// Keeps the row by which a seller is asked for the impairments of its open media buys (owed.md §6.2). There is one for
-// each account and `ref`. Streams add to it; the reconciler works through it.
+// Keeps the rows for asking a seller about the impairments of its open media buys (owed.md §6.2). There is one row for
+// each account and `ref`. New media buys are added to it; the reconciler works through it.
 import type { Hashes } from '../crypto/engine.ts';
 import type { RegistrationRow, RegistrationRows } from '../stores/store.ts';
 
-/** The progress of a round through the media buys of a row. Times are Unix ms on the store's clock. */
+/** The progress of one pass through the media buys of a row. Times are Unix ms on the store's clock. */
 export interface SnapshotRound {
   /** As JSON text. */
   readonly account?: string;
   readonly ref?: string;
-  /** The number of media buys that were ever added. If it changes during a round, one was added meanwhile. */
+  /** The number of media buys that were ever added. If it grows during a pass, a media buy was added meanwhile. */
   readonly added: number;
-  /** The beginning of the present round; absent: it has not begun. */
+  /** The beginning of the current pass; absent: the pass has not begun. */
   readonly began?: number;
-  /** The cursor behind the streams that this round has done: `RegistrationPage.next`. */
+  /** The cursor after the streams that this pass has handled: `RegistrationPage.next`. */
   readonly after?: string;
-  /** The number of streams that this round has found. */
+  /** The number of streams that this pass has found. */
   readonly found?: number;
-  /** The seller's cursor in its answer about the present streams, and how many of them it has not brought. */
+  /**
+   * The seller's cursor in its answer about the current streams, and the number of them that are still missing in the
+   * answer.
+   */
   readonly page?: { readonly cursor: string; readonly left: number };
-  /** The number of questions in a row that failed. */
+  /** The number of requests in a row that failed. */
   readonly failures?: number;
 }
 
-/** The round in a row. */
+/** Returns the progress that a row contains. */
 export const roundIn = ({ value }: Pick<RegistrationRow, 'value'>): SnapshotRound =>
   JSON.parse(value) as SnapshotRound;
 
@@ -40,11 +43,14 @@ export const roundRow = (
   expiresAt: null,
 });
 
-/** The id of the row for a stream's media buy. Ids of other rows of this kind have a space. */
+/**
+ * Returns the id of the row for a stream's media buy. Ids of other rows of this kind contain a space, so they never
+ * collide.
+ */
 export const roundId = ({ account, ref }: Pick<SnapshotRound, 'account' | 'ref'>, hashes: Hashes): string =>
   hashes.sha256Hex(JSON.stringify([account ?? null, ref ?? null]));
 
-/** Adds a new stream to its round: its seller is asked about it from now on. */
+/** Adds a new stream to the pass of its account and `ref`: its seller is asked about it from now on. */
 export function addToRound(
   rows: RegistrationRows,
   sender: string,

@@ -1,6 +1,6 @@
-// Makes the account of a media buy's reports when a call buys, updates or adopts it (owed.md §1.1, §1.2). Settling
-// calls it, and the reconciler keeps the account from then on. Rules of the store note what arrives, and know `Stream`
-// alone.
+// Makes the stream of a media buy when a call buys, updates or adopts the buy (owed.md §1.1, §1.2). A stream is the
+// stored account of a media buy's reports. Settling calls it; the reconciler maintains the stream from then on. The
+// rules of stores note what arrives, and know only the members of `Stream`.
 import type { EditionName } from '../shared/editions.ts';
 import { storedId } from '../stages/ids.ts';
 import type { RegistrationRow, RegistrationRows } from '../stores/store.ts';
@@ -25,31 +25,31 @@ import { addToRound, roundId } from './snapshot-rows.ts';
 /** The state of a stream. `closed`: the media buy is terminal, and no report of it is missing. */
 export type StreamState = 'open' | 'closed';
 
-/** A run of windows that could not be fetched. */
+/** A run of consecutive windows whose reports could not be fetched. */
 export interface Missed {
   readonly frequency: Frequency;
   readonly first: number;
-  /** The number behind the last window. */
+  /** The number that follows the last window of the run. */
   readonly end: number;
   readonly tries: number;
-  /** The time when it was first asked for, and the next one, on the store's clock, Unix ms. */
+  /** The time when the run was first requested, and the time of the next try, on the store's clock, Unix ms. */
   readonly since: number;
   readonly nextAt: number;
   readonly error: string;
 }
 
-/** The account of a media buy. Times are Unix ms on the store's clock, unless a member says otherwise. */
+/** The account of a media buy's reports. Times are Unix ms on the store's clock, unless a member says otherwise. */
 export interface BuyStream extends Stream {
-  /** The operation that bought it; absent: unknown. */
+  /** The operation that made the media buy; absent: unknown. */
   readonly operationId?: string;
-  /** The operation's `ref`, with which its seller is asked. */
+  /** The operation's `ref`, which is passed on when its seller is asked. */
   readonly ref?: string;
-  /** As JSON text. */
+  /** The buyer's account as JSON text. */
   readonly account?: string;
   readonly edition?: EditionName;
   /**
-   * The id of the row by which its impairments are asked for, which is also the list of its stream. Absent: they are
-   * not asked for.
+   * The id of the row by which its impairments are requested, which is also the list of its stream. Absent: they are
+   * not requested.
    */
   readonly round?: string;
   readonly frequency: Frequency | null;
@@ -59,35 +59,35 @@ export interface BuyStream extends Stream {
   readonly since: number;
   /** The time of the last answer to `get_media_buys`. */
   readonly askedAt?: number;
-  /** The instant that the answer gave for itself; no later than `askedAt`. */
+  /** The time that the answer stated for itself, never later than `askedAt`. */
   readonly saidAt?: number;
-  /** The seller's count of changes, and the time of the last one, as the answer said. */
+  /** The seller's number of changes, and the time of the last change, as the answer stated them. */
   readonly changes?: number;
   readonly updatedAt?: number;
-  /** The number of questions about the buy that failed since, and the time of the next. */
+  /** The number of failed requests about the buy since that answer, and the time of the next request. */
   readonly asks?: number;
   readonly askAt?: number;
-  /** The revision as the seller gave it: a different one means that something has changed. */
+  /** The revision as the seller sent it. If it differs from the stored one, something has changed. */
   readonly revision?: string;
-  /** The time at which it became terminal. */
+  /** The time at which the media buy became terminal. */
   readonly endedAt?: number;
   /** The known facts about its products. */
   readonly delayMs?: number;
   readonly granularities?: readonly Frequency[];
   /** false: the seller only answers for the whole lifetime. */
   readonly hasRanges?: boolean;
-  /** The reason why nothing can be asked for; absent: it can. */
+  /** The reason why no reports can be requested; absent: they can. */
   readonly unverifiable?: string;
   readonly missed: readonly Missed[];
-  /** Windows that can never be fetched. */
+  /** Windows whose reports can never be fetched. */
   readonly lost: Windows;
   /** Absent: no comparison was tried. */
   readonly totals?: TotalsTried;
-  /** The time of its first closing, unless the media buy has gone on since. */
+  /** The time at which the stream was first closed. Absent if it was not, or if the media buy has gone on since. */
   readonly closedAt?: number;
 }
 
-/** The totals that one side has of a media buy. Absent members are not known. */
+/** The totals of a media buy, as one side has them. Absent members are not known. */
 export interface BuyTotals {
   readonly impressions?: number;
   readonly spend?: number;
@@ -95,9 +95,9 @@ export interface BuyTotals {
   readonly currency?: string;
 }
 
-/** The totals of a media buy, compared. */
+/** The comparison of your totals of a media buy with the seller's. */
 export interface ComparedTotals {
-  /** The totals that your function `ours` returned; empty if that was undefined. */
+  /** The totals that your function `ours` returned; empty if it returned undefined. */
   readonly ours: BuyTotals;
   /** The totals that the seller answered. */
   readonly theirs: BuyTotals;
@@ -107,10 +107,10 @@ export interface ComparedTotals {
   readonly at: number;
 }
 
-/** The tries to compare totals. Without `nextAt` there are no further ones. */
+/** The tries to compare totals. Without `nextAt` there will be no further try. */
 export interface TotalsTried {
   readonly compared?: ComparedTotals;
-  /** The number of failed tries, and the time of the first. */
+  /** The number of failed tries, and the time of the first one. */
   readonly tries?: number;
   readonly since?: number;
   readonly nextAt?: number;
@@ -118,7 +118,7 @@ export interface TotalsTried {
 }
 
 /**
- * The stream in a row. A stream that nobody has registered lacks the members of `BuyStream`.
+ * Returns the stream in a row. If its media buy was never registered, it lacks the members of `BuyStream`.
  * @throws if the row cannot be read.
  */
 export const buyStreamIn = ({ value }: Pick<RegistrationRow, 'value'>): BuyStream =>
@@ -142,7 +142,7 @@ export function streamAt(rows: RegistrationRows, id: string): Stream | undefined
   return row && streamIn(row.value);
 }
 
-/** Records the reports that a call asks for, once its media buy is known: it is owed from then on (owed.md §1.2). */
+/** Stores which reports a call requests, once its media buy is known. From then on they are expected (owed.md §1.2). */
 export function keepStream(step: SellerStep, of: OperationName, stored: Stored): void {
   const { reports, taskType } = stored;
   if (reports?.mediaBuyId === undefined) {
@@ -152,7 +152,7 @@ export function keepStream(step: SellerStep, of: OperationName, stored: Stored):
   }
 }
 
-/** Makes the stream of a bought media buy. @param reports undefined: unknown, because the call was made elsewhere. */
+/** Makes the stream of a new media buy. @param reports undefined: unknown, because the call was made elsewhere. */
 function bought(
   step: SellerStep,
   of: OperationName,
@@ -176,18 +176,21 @@ function bought(
   addToRound(rows, of.agentUrl, stream, now);
 }
 
-/** The URLs that the seller was given for a media buy, those of the call included. */
+/** Returns the URLs that the seller was given for a media buy, including those of the call. */
 const toldBy = (known: Stream | undefined, stored: Stored, now: number): readonly Told[] =>
   withTold(known?.told ?? [], callToldIn(stored), timesOf(stored, now));
 
-/** The URLs that the call named when it was made last. */
+/** Returns the URLs that the latest attempt of the call named. */
 function callToldIn({ told, withoutConfig }: Stored): CallTold {
   if (!withoutConfig) return told ?? {};
   const { push: _refused, ...others } = told ?? {};
   return others;
 }
 
-/** The times at which a call named its URLs: acknowledged at its end (told.md §1.1). */
+/**
+ * Returns the times at which a call gave its URLs to the seller. They are acknowledged when the call completes (told.md
+ * §1.1).
+ */
 const timesOf = ({ createdAt: at, state, status }: Stored, now: number): ToldTimes =>
   state === 'ended' && status === 'completed' ? { at, ackedAt: now } : { at };
 
@@ -207,8 +210,8 @@ function askedFor(
 }
 
 /**
- * Takes over a running media buy: its seller is asked for its flight. A known frequency is replaced. null: as far as is
- * known, no reports are asked for.
+ * Takes over a running media buy. Its seller is asked for the buy's start and end. A given frequency replaces the known
+ * one; null means that no reports are known to be requested.
  */
 export function adoptStream(
   step: SellerStep,
@@ -234,16 +237,16 @@ export function adoptStream(
 const metricsOf = (metrics: AskedReports['metrics'] | undefined): Pick<AskedReports, 'metrics'> =>
   metrics === undefined ? {} : { metrics };
 
-/** The reports that an update or the owner names. */
+/** The reports that an update or the owner requests. */
 type SaidReports = Required<Pick<AskedReports, 'frequency'>> & Pick<AskedReports, 'metrics'>;
 
-/** The stream with another frequency: from now on, or for all its time if it was not known to report. */
+/** Changes the frequency of a stream: from now on, or for its whole time if it had no reports before. */
 const withReports = (stream: BuyStream, reports: SaidReports, now: number): BuyStream =>
   hasReports(stream)
     ? withFrequency(stream, reports, now)
     : { ...stream, ...reports, terms: [], changedAt: now };
 
-/** The stream with another frequency and other metrics from now on. */
+/** Changes frequency and metrics of a stream from now on. */
 function withFrequency(
   { metrics: _before, ...stream }: BuyStream,
   { frequency, metrics }: SaidReports,
@@ -258,16 +261,16 @@ function withFrequency(
   };
 }
 
-/** The facts that `adopt` gives about the reports of a media buy. */
+/** The facts about a media buy's reports that the owner passes to `adopt`. */
 export interface AdoptedReports {
-  /** null: as far as is known, none were asked for. */
+  /** null: as far as is known, no reports were requested. */
   readonly frequency: Frequency | null;
   /** As in `AskedReports`; undefined: not given, so the known ones stay. */
   readonly metrics: AskedReports['metrics'] | undefined;
   readonly told: CallTold;
 }
 
-/** A stream for a media buy of an operation. The seller is asked for whatever is unknown. */
+/** Makes the stream of an operation's media buy. The seller is asked for whatever is unknown. */
 export function streamMade(
   known: Stream,
   { operationId }: OperationName,
@@ -290,8 +293,8 @@ export function streamMade(
 }
 
 /**
- * Notes that our own update is done: the seller is asked for the new state. A frequency that we gave holds from now;
- * with one, a media buy without a stream gets one.
+ * Notes that an update of ours is done: the seller is asked for the new state. A frequency in the update is valid from
+ * now on. If the media buy has no stream yet, it gets one.
  */
 function updated(
   step: SellerStep,
@@ -307,7 +310,7 @@ function updated(
   if (!isKnown && !frequency) return;
   const known = isKnown ? kept : streamMade(kept ?? emptyStream(mediaBuyId), of, stored, step);
   const told = toldBy(known, stored, now);
-  // Without reports, nothing is asked for by itself.
+  // Without reports there is nothing to request regularly.
   if (row && !frequency && !hasReports(known)) {
     rows.save({ ...row, value: streamText({ ...known, told }) });
     return;
@@ -322,7 +325,7 @@ function updated(
   if (!isKnown) addToRound(rows, of.agentUrl, stream, now);
 }
 
-/** Notes that the answer or the end of a call of ours says that its media buy has ended (owed.md §7.1). */
+/** Notes that a media buy has ended, as the answer or the end of a call of ours says (owed.md §7.1). */
 export function noteEnding(
   { rows, now, hashes }: SellerStep,
   { agentUrl: sender }: OperationName,

@@ -1,22 +1,22 @@
-// Finds the object that an operation answered in the result of a tool (calls.md §1.10). `mcpCaller` and the conformance
+// Finds the object that an operation returned in the result of a tool (calls.md §1.10). `mcpCaller` and the conformance
 // vectors call it.
 import { boundedJson } from '../calls/bounds.ts';
 import { utf8 } from '../codec/encoding.ts';
 import { isJsonObject, type JsonObject } from '../codec/members.ts';
 import { isFailedTool, parsableTexts, refusalIn, sellerText, type SellerError, textsIn } from './answer.ts';
 
-/** The members that are an error. */
+/** The members that report an error. */
 const ERRORS: ReadonlySet<string> = new Set(['adcp_error', 'proto_error']);
 
-/** True if an object reports an error and has nothing else. */
+/** True if an object contains only an error. */
 export const isBareError = (object: JsonObject): boolean =>
   Object.keys(object).length > 0 && Object.keys(object).every((name) => ERRORS.has(name));
 
 /**
- * The object that the operation answered: structured, or as JSON in a text. If the tool has not failed, a text with an
- * error alone is skipped in favour of one that has more.
- * @param maxValues the limit for one text.
- * @throws Error if there is none, and AnswerRefusedError if a text is beyond the bounds.
+ * Returns the object that the operation answered: structured, or as JSON in a text. If the tool has not failed and
+ * there are several texts, one with more than an error is preferred to one with only an error.
+ * @param maxValues the most members and items that one text may have.
+ * @throws Error if there is no object, and AnswerRefusedError if a text exceeds the limits.
  */
 export async function toolObject(
   { structuredContent, content, isError }: JsonObject,
@@ -37,6 +37,9 @@ export async function toolObject(
   throw new Error(isError ? `the operation failed: ${detail}` : `the answer has no JSON object: ${detail}`);
 }
 
-/** The error of a failed tool, with the object that it answered; undefined if nothing says what it is. */
+/**
+ * Returns the error of a failed tool, with the object that the tool returned. Undefined if nothing tells the kind of
+ * error.
+ */
 export const toolRefusal = (result: JsonObject, answer: JsonObject): SellerError | undefined =>
   isFailedTool(result) ? refusalIn({ ...result, structuredContent: answer }) : undefined;

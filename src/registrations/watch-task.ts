@@ -1,6 +1,6 @@
 // Defines the rows for polling: one for each task, made when its operation is settled, and one for each seller.
-// Settling writes them, the poller works on them. A task's row also names its operation. It outlives the operation,
-// which ends with the first event of the end, until no channel has to report that end again.
+// Settling writes them, and the poller works on them. A task's row also names its operation. The operation ends with
+// the first event of its end. The row is kept longer, until no other channel needs to report that end.
 import { putBounded } from '../shared/bounded.ts';
 import type { Hashes } from '../crypto/engine.ts';
 import type { TaskStatus } from '../events/event.ts';
@@ -12,8 +12,8 @@ import { storedObject } from './operation-rows.ts';
 import { LONGEST_PAUSE_MS } from './seller-error.ts';
 
 /**
- * The state of a task that a poller asks about, by which `registrations.list` selects operations. `watched`: it is
- * polled. `unresolved`: polling was given up, and the task has not ended.
+ * The state of the polling of a task, by which `registrations.list` can select operations. `watched`: the task is
+ * polled. `unresolved`: polling was given up before the task ended.
  */
 export type WatchState = 'watched' | 'unresolved';
 
@@ -31,15 +31,15 @@ export interface Watch {
   readonly ref?: string;
   /** `account` of the call's arguments, as JSON text. */
   readonly account?: string;
-  /** The beginning of polling, on the store's clock, Unix ms. */
+  /** The time at which polling began, on the store's clock, Unix ms. */
   readonly since: number;
-  /** The beginning of polling of the first task, if tasks have taken each other's place. */
+  /** The time at which polling of the operation's first task began, if that task was replaced. */
   readonly begunAt?: number;
-  /** True if another task has taken its place: it is not polled, and has not ended. */
+  /** True if another task has replaced it: it is no longer polled, and its own end is unknown. */
   readonly isReplaced?: true;
   /** True if the time of the first poll is set. */
   readonly isScheduled?: true;
-  /** The latest status that an answer or a poll reported, and a hash of its data. */
+  /** The latest status that an answer or a poll reported, and a hash of the data that came with it. */
   readonly status?: TaskStatus;
   readonly dataHash?: string;
   /** The number of changes that polls have reported. */
@@ -48,9 +48,9 @@ export interface Watch {
   readonly answeredAt?: number;
   /** The number of polls that failed since the last answer. */
   readonly failures: number;
-  /** Other operations that were answered with the task, and end with it. */
+  /** Other operations whose answers named this task; they end with it. */
   readonly others?: readonly string[];
-  /** The ticket in the line of its seller, and the row behind it. */
+  /** Its number in the seller's queue, and the id of the next row in the queue. */
   readonly ticket?: number;
   readonly follower?: string;
   /** True if the seller does not know the task, and the alarm was raised. */
@@ -59,7 +59,7 @@ export interface Watch {
 
 export const watchIn = ({ value }: RegistrationRow): Watch => storedObject(value) as unknown as Watch;
 
-/** The row of a task. @param dueAt null: it is not polled. */
+/** Makes the row of a task. @param dueAt the time of the next poll; null: it is not polled. */
 export function watchRow(
   { sender, id }: Pick<RegistrationRow, 'sender' | 'id'>,
   watch: Watch,
@@ -69,7 +69,7 @@ export function watchRow(
   return { kind: 'watch', sender, id, value: JSON.stringify(watch), dueAt, list, expiresAt };
 }
 
-/** The row of a task that is no longer polled: it names the operation of the task until it expires. */
+/** Makes the row of a task that is no longer polled. It names the task's operation until it expires. */
 export const endedWatch = (row: RegistrationRow, expiresAt: number): RegistrationRow => ({
   ...row,
   dueAt: null,
@@ -77,13 +77,14 @@ export const endedWatch = (row: RegistrationRow, expiresAt: number): Registratio
   expiresAt,
 });
 
-/** The line of a seller's tasks that wait for a place, first come first served. */
+/** The queue of a seller's tasks that wait for a call slot, first come first served. */
 export interface Line {
-  /** The ids of the first and the last watch; absent if nobody waits. Each watch names the one behind it. */
+  /** The ids of the first and the last task in the queue; absent if it is empty. Each task names its follower. */
   readonly first?: string;
   readonly last?: string;
   /**
-   * The latest ticket that was given, and the latest that was called. A watch with a lower ticket stands in no line.
+   * The latest number that was given out, and the latest number that had its turn. A task whose number had its turn is
+   * in no queue.
    */
   readonly given: number;
   readonly called: number;
@@ -91,32 +92,35 @@ export interface Line {
 
 /** The state of a seller for polling. */
 export interface SellerRow {
-  /** The time of its last handled webhook, to the minute. On the store's clock, Unix ms. */
+  /** The time of the seller's last handled webhook, to the minute. On the store's clock, Unix ms. */
   readonly heardAt?: number;
   /** The end of the pause that the seller asked for. On the store's clock, Unix ms. */
   readonly pausedUntil?: number;
-  /** The recent duration of its polls, ms. */
+  /** The recent duration of polls of the seller, ms. */
   readonly tookMs?: number;
-  /** The tasks that wait for a place. */
+  /** The queue of tasks that wait for a call slot. */
   readonly line?: Line;
-  /** The polls under way: the id of each watch, and the end of its lease. */
+  /** The polls that are running: the id of each task's row, and the end of its lease. */
   readonly polls?: readonly (readonly [id: string, until: number])[];
 }
 
-/** The assumed duration of a question, until the seller has answered one. Ms. */
+/** The assumed duration of a request, until the seller has answered one. Ms. */
 export const FIRST_TOOK_MS = 1000;
 
-/** The questions that hold a place of the seller: polls, and those of a reconciler. */
+/** Returns the requests that occupy a call slot of the seller: polls, and requests of a reconciler. */
 export const livePolls = ({ polls = [] }: SellerRow, now: number): NonNullable<SellerRow['polls']> =>
   polls.filter(([, until]) => until > now && until <= now + LONGEST_LEASE_MS);
 
-/** The end of the seller's pause. It is cut to `LONGEST_PAUSE_MS`, in case a clock was ahead. Unix ms. */
+/**
+ * Returns the end of the seller's pause. It is cut to `LONGEST_PAUSE_MS`, in case the clock that wrote it was ahead.
+ * Unix ms.
+ */
 export const pauseOf = ({ pausedUntil = 0 }: SellerRow, now: number): number =>
   Math.min(pausedUntil, now + LONGEST_PAUSE_MS);
 
 /**
- * The id of the seller's row. It is stored among the seller's routes, whose ids are schemes, so no seller can choose
- * it.
+ * The id of the seller's row. It is stored among the seller's routes, whose ids are fixed names. So no seller can
+ * choose an id that collides.
  */
 export const SELLER_ROW_ID = 'seller';
 
@@ -131,11 +135,11 @@ export function saveSellerRow(rows: RegistrationRows, sender: string, seller: Se
 }
 
 /**
- * The interval at which one process stores that a seller has delivered. It is compared with hours, so a minute is
- * enough. Ms.
+ * The interval at which one process stores that a seller has delivered. The time is only compared with hours, so a
+ * minute is precise enough. Ms.
  */
 const HEARD_EVERY_MS = 60_000;
-/** The largest number of sellers that are cached; for any other it is stored each time. */
+/** The most sellers that are cached. For any other seller the time is stored with each delivery. */
 const MAX_SELLERS = 10_000;
 
 export function sellersHeard(now: () => number): { readonly isDue: (agentUrl: string) => boolean } {

@@ -1,4 +1,4 @@
-// Tries store and sink of a configuration without a change, and migrates a store (serve.md §1.7).
+// Checks store and sink of a configuration without changing anything, and migrates a store (serve.md §1.7).
 // `proto-webhooks serve --check` and `--migrate` call it.
 import { accessSync, constants, existsSync } from 'node:fs';
 import { dirname } from 'node:path';
@@ -10,11 +10,11 @@ import { type MadeStore, makeStore } from './store.ts';
 import { telemetryPackages, wantedOf } from './telemetry.ts';
 import { adviceOf } from './within.ts';
 
-/** One part of `serve --check`. */
+/** The result of `serve --check` for one part. */
 export interface CheckedPart {
   readonly part: 'configuration' | 'store' | 'sink' | 'telemetry';
   readonly ok: boolean;
-  /** The finding in words; for a mistake with its fix. */
+  /** The result in words; for a mistake, with its fix. */
   readonly text: string;
 }
 
@@ -24,7 +24,10 @@ const CHECK_MS = 5_000;
 const TABLES =
   "SELECT name FROM sqlite_master WHERE type = 'table' AND name IN ('webhook_schema', 'webhook_row')";
 
-/** Checks a SQLite file. No store opens it: that would make it, or raise its version. @throws Error with the fault */
+/**
+ * Checks a SQLite file. It opens no store, because that would make the file, or raise its version. @throws Error with
+ * the fault
+ */
 async function sqliteText({ path, isDefault }: Extract<StoreConfig, { kind: 'sqlite' }>): Promise<string> {
   if (!existsSync(path)) {
     const folder = dirname(path);
@@ -48,7 +51,7 @@ type Durability = NonNullable<ServeConfig['durability']>;
 /** The levels of durability, the weakest first. */
 const LEVELS = ['process', 'disk', 'failover'] as const;
 
-/** Opens a store. @throws Error if a start would refuse the store, because it keeps too little */
+/** Opens a store. @throws Error if the store is not durable enough, so that `serve` would refuse to start */
 async function opened({ store }: MadeStore, { require = 'disk', declared }: Durability): Promise<string> {
   await store.open();
   const read = await store.durability();
@@ -63,7 +66,7 @@ async function opened({ store }: MadeStore, { require = 'disk', declared }: Dura
   );
 }
 
-/** Checks a Redis store. It is opened only if it has keys, because opening makes them. */
+/** Checks a Redis store. It opens the store only if it has keys, because opening makes some. */
 async function redisText(
   made: MadeStore & { readonly redis: RedisClient },
   durability: Durability,
@@ -109,7 +112,7 @@ async function telemetryText({ env, cwd }: ConfigSource, { health, folder }: Ser
   return `installed: ${names.join(', ')}`;
 }
 
-/** Tries store and sink, and looks for packages of telemetry, without a change (serve.md §1.7). */
+/** Checks store and sink, and looks for the packages of telemetry, without changing anything (serve.md §1.7). */
 export async function checkParts(source: ConfigSource, config: ServeConfig): Promise<readonly CheckedPart[]> {
   const checked = async (part: CheckedPart['part'], look: Promise<string>): Promise<CheckedPart> =>
     look.then(
@@ -126,7 +129,7 @@ export async function checkParts(source: ConfigSource, config: ServeConfig): Pro
   ]);
 }
 
-/** Makes or raises the store's tables. @returns a sentence for people */
+/** Makes the store's tables, or raises their version. @returns a sentence for people */
 export async function migrateStore({ cwd }: ConfigSource, { store, folder }: ServeConfig): Promise<string> {
   const { migrate, end } = await makeStore(store, [folder, cwd]);
   try {

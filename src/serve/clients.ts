@@ -1,5 +1,5 @@
-// Finds packages of the user's project, and makes clients of databases by them. The store and telemetry of serve call
-// it, and verbs that open a store.
+// Finds packages of the user's project, and makes database clients with them. The store and the telemetry of serve use
+// it, and so do verbs that open a store.
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -11,8 +11,8 @@ import type { RedisClient } from '../stores/redis.ts';
 export type Package = Readonly<Record<string, unknown>>;
 
 /**
- * Finds a package of the user's project: in the first of these folders that has it, or else from here. Undefined if it
- * is nowhere.
+ * Finds a package of the user's project in the first of these folders that has it, or else from this package's folder.
+ * Undefined if it is not found.
  */
 export async function findPackage(name: string, folders: readonly string[]): Promise<Package | undefined> {
   const fromProjects = folders.map(
@@ -28,7 +28,7 @@ export async function findPackage(name: string, folders: readonly string[]): Pro
   return undefined;
 }
 
-/** An export by its name. CommonJS packages have their names on `default` too, or only there. */
+/** Returns an export by its name. CommonJS packages also have their exports on `default`, or only there. */
 export function named(module: Package, name: string): unknown {
   const fallback = module['default'] as Package | undefined;
   return module[name] ?? fallback?.[name];
@@ -36,18 +36,18 @@ export function named(module: Package, name: string): unknown {
 
 /** Settings of a client. */
 export interface ClientOptions {
-  /** Folders in which its package is looked for first. */
+  /** The folders in which the client's package is searched first. */
   readonly folders: readonly string[];
   readonly url: string;
-  /** The most connections. */
+  /** The largest number of connections. */
   readonly connections: number;
-  /** The wait for a connection, ms. */
+  /** The time limit for a connection, ms. */
   readonly connectMs: number;
-  /** The wait for an answer, ms; absent: the store's own limit. */
+  /** The time limit for an answer, ms; absent: the store's own limit. */
   readonly queryMs?: number;
 }
 
-/** The clients, each of which connects when first used, with the function that ends it. */
+/** The clients, each with the function that ends it. A client connects when it is first used. */
 export interface Clients {
   readonly postgres: { readonly client: PgPool; readonly end: () => Promise<void> };
   readonly mysql: { readonly client: MysqlPool; readonly end: () => Promise<void> };
@@ -56,7 +56,7 @@ export interface Clients {
 
 /**
  * The reason why there is no client: its package is not installed, or the driver cannot read the URL. The driver's
- * error may repeat that.
+ * error may contain the URL.
  */
 export type NoClient = { readonly missing: string } | { readonly unreadable: unknown };
 
@@ -66,7 +66,7 @@ const PACKAGES = {
   redis: ['ioredis', 'ioredis'],
 } as const;
 
-/** Ignores the error of a connection that ends while idle: the store's next call meets it. */
+/** Ignores the error of a connection that ends while it is idle, because the store's next call meets the same error. */
 const quiet = (): void => undefined;
 
 interface Emitter {
@@ -102,7 +102,7 @@ const MAKE: { readonly [K in keyof Clients]: (module: Package, options: ClientOp
   },
 };
 
-/** Makes a client by the user's own package. */
+/** Makes a client with the user's own package. */
 export async function createClient<K extends keyof Clients>(
   kind: K,
   options: ClientOptions,

@@ -1,5 +1,5 @@
-// Makes an instance: the sink, store and receiver of one reading of the configuration. `serve` makes the first, and
-// each reload another.
+// Makes an instance: the sink, store and receiver of one configuration. `serve` makes the first instance, and each
+// reload makes a new one.
 import { pathToFileURL } from 'node:url';
 import { webhookHandler } from '../adapters/node.ts';
 import {
@@ -25,18 +25,18 @@ import { makeStore } from './store.ts';
 import type { Telemetry } from './telemetry.ts';
 import { endsWithin, messageOf } from './within.ts';
 
-/** An instance: all that one reading of the configuration makes, a sink, a store and a receiver between them. */
+/** An instance: the sink, store and receiver that are made from one reading of the configuration. */
 export interface Instance {
   readonly config: ServeConfig;
   readonly receiver: Receiver;
   readonly handler: ReturnType<typeof webhookHandler>;
   readonly sink: Sink;
   readonly sinkState: Forwarder['state'];
-  /** The identity of its store, once that was opened. */
+  /** Returns the identity of the store; undefined until the store was opened. */
   readonly storeId: () => string | undefined;
   /** Starts the receiver. @throws as `receiver.start` and `receiver.ready` do */
   readonly start: () => Promise<void>;
-  /** Ends running work within `graceMs`, releases the rest, and closes the store. */
+  /** Waits for running work for at most `graceMs`, gives back the remaining work, and closes the store. */
   readonly stop: () => Promise<void>;
 }
 
@@ -44,24 +44,25 @@ export interface Instance {
 export interface InstanceParts {
   readonly log: JsonLog;
   readonly telemetry: Telemetry | undefined;
-  /** The folder in which packages are looked up after the configuration's. */
+  /** The folder in which packages are searched after the configuration's folder. */
   readonly cwd: string;
-  /** The number of times that modules were loaded before; each time they are loaded anew. */
+  /** The number of earlier loads of modules. It makes each load a new one. */
   readonly loads: number;
   /** The time that `receiver.ready()` waits for the store, ms. */
   readonly readyMs: number;
-  /** The time that running work has to end (serve.md §3.1). Ms. */
+  /** The time for which running work may continue after a stop (serve.md §3.1). Ms. */
   readonly graceMs: number;
   /**
-   * The sinks of all instances so far. Modules may share resources, so all are closed together when the process ends.
+   * The sinks of all instances so far. Modules may share resources, so all sinks are closed together when the process
+   * ends.
    */
   readonly sinks: Sink[];
 }
 
-/** The additional time for closing the store: a server that does not answer must not keep the process. Ms. */
+/** The additional time for closing the store: a server that does not answer must not keep the process running. Ms. */
 const CLOSE_MS = 3_000;
 
-/** Waits for an end within the time limit, and logs a failure. */
+/** Waits for an end, at most for the time limit, and logs a failure. */
 export async function ended(
   over: Promise<unknown>,
   { graceMs, log: { logger } }: Pick<InstanceParts, 'graceMs' | 'log'>,
@@ -74,29 +75,32 @@ export async function ended(
   }
 }
 
-/** The deadline of a run. It waits for a paused sink for at most a minute, and has two attempts besides. Ms. */
+/** Returns the deadline of a run. A run may wait for a paused sink for a minute, and make two attempts. Ms. */
 const deadlineMs = (timeoutMs: number): number => 120_000 + 2 * timeoutMs;
 
 /** The longest lease (admission.md §4.11). Ms. */
 const LONGEST_LEASE_MS = 600_000;
 const SHORTEST_LEASE_MS = 10_000;
-/** No back-off is longer (admission.md §4.3). Ms. */
+/** The longest back-off that the receiver allows (admission.md §4.3). Ms. */
 const LONGEST_BACKOFF_MS = 3_600_000;
 
 /**
- * The lease of a run. Events of a killed process are due again at its end; at any time at least three quarters of it
- * are left. The sink may work on a request for `timeoutMs`, and before that nothing of its task is handed out (serve.md
- * §2.1).
+ * Returns the lease of a run. If a process is killed, its events are due again when the lease ends. At any time at
+ * least three quarters of the lease remain. The sink may work on a request for `timeoutMs`. Until then no other event
+ * of the same task is given out (serve.md §2.1).
  */
 export const leaseMsFor = (timeoutMs: number): number =>
   Math.min(LONGEST_LEASE_MS, Math.max(SHORTEST_LEASE_MS, Math.ceil(1.5 * timeoutMs)));
 
 const DAY_MS = 86_400_000;
 
-/** A module of the owner's may wait for something before it exports anything. Ms. */
+/** The time limit for loading the owner's module, which may wait for something before it exports anything. Ms. */
 const LOAD_MS = 30_000;
 
-/** @throws ConfigError (rejects) for a module that throws, or whose own `await` does not end within `LOAD_MS` */
+/**
+ * Loads a module. @throws ConfigError (rejects) if the module throws, or if its own `await` does not end within
+ * `LOAD_MS`
+ */
 async function loaded(url: URL, name: string): Promise<unknown> {
   const loading = import(url.href) as Promise<unknown>;
   try {
@@ -113,7 +117,7 @@ export async function makeSink(config: SinkConfig, loads = 0): Promise<Sink> {
   const { timeoutMs } = config;
   if (config.kind === 'http') return httpSink(config);
   const url = pathToFileURL(config.path);
-  // A module that was loaded before is loaded again under a different URL.
+  // A different URL makes Node load a module again.
   if (loads > 0) url.searchParams.set('read', String(loads));
   return moduleSink(await loaded(url, config.name), { name: config.name, timeoutMs });
 }
@@ -140,7 +144,8 @@ function receiverOptions(config: ServeConfig): Omit<ReceiverOptions, 'store' | '
     durability: { ...(require && { require }), ...(declared && { declared }) },
     mode: 'inbox',
     worker: { concurrency: sink.concurrency },
-    // A sink that takes some events while its database is away must not make the others DEAD: the last tries are hours apart.
+    // A sink may accept some events while its database is away. The other events must not become DEAD then, so the last
+    // tries are hours apart.
     retry: { attempts: sink.attempts, maxMs: LONGEST_BACKOFF_MS },
     leaseMs: leaseMsFor(sink.timeoutMs),
     handlerDeadlineMs: deadlineMs(sink.timeoutMs),
@@ -148,8 +153,8 @@ function receiverOptions(config: ServeConfig): Omit<ReceiverOptions, 'store' | '
 }
 
 /**
- * A logger without the warning about a queue while the sink is paused: events then wait because of it, and
- * `sink_unavailable` reports that.
+ * Returns a logger without the warning about a queue while the sink is paused. Events then wait because of the pause,
+ * which `sink_unavailable` reports.
  */
 export function withoutQueue(logger: Logger, sinkState: Forwarder['state']): Logger {
   return {
@@ -161,7 +166,7 @@ export function withoutQueue(logger: Logger, sinkState: Forwarder['state']): Log
   };
 }
 
-/** Runs that a call can end early. The receiver's own limit is their lease. */
+/** Wraps the handler so that one call ends its runs early. Otherwise only their lease limits them. */
 function stoppable(handle: Forwarder['handle']): {
   readonly handle: Forwarder['handle'];
   readonly stop: () => void;
@@ -186,7 +191,7 @@ function stoppable(handle: Forwarder['handle']): {
 }
 
 /**
- * Makes an instance. Nothing is opened yet.
+ * Makes an instance, but opens nothing yet.
  * @throws ConfigError (rejects) for a package that is not installed, or a file that is missing.
  */
 export async function createInstance(config: ServeConfig, parts: InstanceParts): Promise<Instance> {
@@ -233,7 +238,7 @@ export async function createInstance(config: ServeConfig, parts: InstanceParts):
       clearTimeout(late);
       off?.();
       await end();
-      // A module is closed with the process: the one that is loaded anew may share what it uses.
+      // A module is closed when the process ends, because the newly loaded module may share its resources.
       if (config.sink.kind === 'http') await sink.close();
     },
   };

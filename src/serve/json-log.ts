@@ -1,21 +1,24 @@
-// Writes the log of the process, one JSON object in each line (serve.md §3.4). `serve` makes it; the receiver and the
-// sink log by it.
+// Writes the log of the process, one JSON object per line (serve.md §3.4). `serve` makes it; the receiver and the sink
+// use it.
 import type { Alarm, Logger } from '../index.ts';
 import { isError } from './within.ts';
 
 /** The log of the process: a logger for the receiver, and alarms. */
 export interface JsonLog {
   readonly logger: Logger;
-  /** Writes an alarm of serve itself, as one line. */
+  /** Writes an alarm that serve itself raises, as one line. */
   readonly alarm: (alarm: Alarm) => void;
 }
 
-/** The longest line, characters. A longer one is written without its fields. */
+/** The longest line, in characters. A longer line is written without its fields. */
 const MAX_LINE = 65_536;
 
-/** The JSON form of a value. An error becomes its parts. Bytes become their number, because they may be a body. */
+/**
+ * Returns the JSON form of a value. An error becomes an object of its parts. Bytes are replaced by their number,
+ * because they may be a body.
+ */
 function plain(this: Readonly<Record<string, unknown>>, name: string, value: unknown): unknown {
-  // `toJSON` of bytes has already written them into `value`.
+  // `value` is already the result of `toJSON`, so the original is read.
   const raw = this[name];
   if (ArrayBuffer.isView(raw)) return `${raw.byteLength} bytes`;
   if (!isError(value)) return typeof value === 'bigint' ? String(value) : value;
@@ -31,7 +34,8 @@ function plain(this: Readonly<Record<string, unknown>>, name: string, value: unk
 }
 
 /**
- * Characters that a terminal or a reader acts on, and that JSON leaves: DEL, C1, format characters, line separators.
+ * Characters that JSON does not escape, but that change a terminal or the display: DEL, C1, format characters, line
+ * separators.
  */
 const ACTING = /[\u007f-\u009f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]/g;
 
@@ -42,8 +46,8 @@ const json = (value: object): string =>
   );
 
 /**
- * The fields of a line about an alarm, with its code as `alarm`. A line about an answer 503 has a code and `docs` as
- * well, and stays.
+ * Returns the fields of a log line. For an alarm, the code is renamed to `alarm`. A line about an answer 503 has a code
+ * and `docs` as well, but is left unchanged.
  */
 function told(fields: Readonly<Record<string, unknown>>): object {
   if (fields['docs'] === undefined || fields['kind'] === 'unavailable') return fields;
@@ -60,7 +64,7 @@ function lineOf(head: object, fields: object): string {
   }
 }
 
-/** Makes the log: one JSON object in each line (serve.md §3.4). */
+/** Makes the log: one JSON object per line (serve.md §3.4). */
 export function jsonLog(write: (line: string) => void, now: () => number): JsonLog {
   const log =
     (level: 'info' | 'warn' | 'error') =>

@@ -1,21 +1,21 @@
-// Reads the configuration again, and replaces the instance if it has no mistake (serve.md §1.8). `serve` calls it at
-// SIGHUP.
+// Reads the configuration again, and replaces the instance if the configuration has no mistake (serve.md §1.8). `serve`
+// calls it at SIGHUP.
 import { isDeepStrictEqual } from 'node:util';
 import { type ConfigSource, readConfig } from './config/read-config.ts';
 import { createInstance, ended, type Instance, type InstanceParts } from './instance.ts';
 import { adviceOf } from './within.ts';
 
-/** The parts that a reload works with. */
+/** The parts that a reload needs. */
 export interface ReloadParts extends Omit<InstanceParts, 'loads'> {
   readonly source: ConfigSource;
-  /** The instance that serves now. */
+  /** Returns the instance that currently serves. */
   readonly current: () => Instance;
   /** Routes deliveries to the new instance. It resolves when the former one has ended its work. */
   readonly swap: (next: Instance) => Promise<void>;
   readonly isStopping: () => boolean;
 }
 
-/** The members that cannot change while it listens. */
+/** The members that cannot change while the process listens. */
 const FIXED = ['listen', 'health'] as const;
 
 /** Loads the new configuration. @throws Error (rejects) with the mistake */
@@ -43,8 +43,8 @@ async function load({ source, current, ...parts }: ReloadParts, loads: number): 
 }
 
 /**
- * Makes the function that reads the configuration again (serve.md §1.8). Reloads run one after the other. With a
- * mistake everything stays, and the alarm `config_rejected` says so.
+ * Makes the function that reads the configuration again (serve.md §1.8). Reloads run one after the other. If there is a
+ * mistake, nothing changes, and the alarm `config_rejected` reports it.
  */
 export function createReload(parts: ReloadParts): () => Promise<void> {
   const { log, swap, isStopping } = parts;

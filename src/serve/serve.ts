@@ -1,4 +1,4 @@
-// The receiver as a process: starts the instance and its ports, reloads, and ends at a signal (serve.md §3.1).
+// Runs the receiver as a process: starts the instance and its ports, reloads, and ends at a signal (serve.md §3.1).
 // `proto-webhooks serve` calls it.
 import { createServer } from 'node:http';
 import type { ConfigSource, ServeConfig } from './config/read-config.ts';
@@ -16,13 +16,13 @@ export { readConfig } from './config/read-config.ts';
 
 type SignalName = 'SIGTERM' | 'SIGINT' | 'SIGHUP';
 
-/** The signals of the process, as `process` has them. */
+/** The signals of the process, in the form of `process`. */
 export interface Signals {
   on(name: SignalName, listener: () => void): unknown;
   off(name: SignalName, listener: () => void): unknown;
 }
 
-/** The process that serves. */
+/** The options of the process that serves. */
 export interface ServeOptions {
   readonly source: ConfigSource;
   /** The configuration that was read from `source`. */
@@ -34,16 +34,16 @@ export interface ServeOptions {
   readonly exit: (code: number) => void;
   /** Unix ms. Default: `Date.now`. */
   readonly now?: () => number;
-  /** The time that a new configuration's store has to become ready, ms. Default: 30 000. */
+  /** The time within which the store of a new configuration must become ready, ms. Default: 30 000. */
   readonly readyMs?: number;
-  /** The time that running work has to end, ms. Default: 10 000. */
+  /** The time for which running work may continue after a stop, ms. Default: 10 000. */
   readonly graceMs?: number;
 }
 
-/** The end of the process. */
+/** The reason for which the process ended. */
 export interface ServeEnd {
   readonly code: 0 | 1;
-  /** One line for people, if a fault ended it. */
+  /** One line for people, if the end was caused by a fault. */
   readonly message?: string;
 }
 
@@ -76,7 +76,7 @@ export async function serve(options: ServeOptions): Promise<ServeEnd> {
     for (const [name, listener] of Object.entries(listeners)) signals[act](name as SignalName, listener);
   };
 
-  // Listeners come before anything that takes time: a signal without one ends the process.
+  // Listeners are added before anything that takes time, because a signal without a listener ends the process.
   each('on');
   const sinks: Sink[] = [];
   const telemetry = await startTelemetry({ env: source.env, metrics, folders: [config.folder, source.cwd] });
@@ -93,7 +93,7 @@ export async function serve(options: ServeOptions): Promise<ServeEnd> {
     current: () => current,
     isStopping: () => isStopping,
     swap: (next) => {
-      // The new sink begins without it: nothing else would say that the pause is over.
+      // The new sink begins without a pause, so no other log line would say that the pause is over.
       if (current.sinkState().paused)
         log.logger.info({ sink: next.sink.name }, 'the pause of the sink ends: it is tried anew');
       former = ended(current.stop(), parts);

@@ -1,4 +1,5 @@
-// Makes the store of a configuration by the client that the user has installed. Instances and `--check` call it.
+// Makes the store of a configuration, with the client package that the user has installed. Instances and `--check` call
+// it.
 import { mkdirSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { ConfigError } from '../index.ts';
@@ -7,15 +8,15 @@ import type { Store } from '../stores/store.ts';
 import { type Clients, createClient } from './clients.ts';
 import type { StoreConfig } from './config/store-and-sink.ts';
 
-/** A store that is not opened yet, and the function that ends its client. */
+/** A store that is not opened yet, with the function that ends its client. */
 export interface MadeStore {
   readonly store: Store;
   readonly end: () => Promise<void>;
-  /** The client of a Redis store. */
+  /** The client, if it is a Redis store. */
   readonly redis?: RedisClient;
-  /** Makes its tables, or raises their version; absent: the store does so by itself. */
+  /** Makes the store's tables, or raises their version. Absent: the store does so itself. */
   readonly migrate?: () => Promise<{ readonly from: number; readonly to: number }>;
-  /** Deletes expired rows of sellers that send no more; absent: the store does so by itself. */
+  /** Deletes expired rows of sellers that no longer send. Absent: the store does so itself. */
   readonly sweep?: () => Promise<unknown>;
 }
 
@@ -24,7 +25,7 @@ const CONNECT_MS = 3_000;
 
 type Server = Exclude<StoreConfig, { readonly kind: 'sqlite' }>;
 
-/** Makes the client of a server. @throws ConfigError with the command that installs a missing package */
+/** Makes the client of a database server. @throws ConfigError with the command that installs a missing package */
 async function clientOf<K extends keyof Clients>(
   kind: K,
   config: Server,
@@ -70,7 +71,7 @@ async function sqlite({ path, isDefault }: Extract<StoreConfig, { kind: 'sqlite'
 }
 
 /**
- * Makes the store of the configuration, which connects when it is opened.
+ * Makes the store of the configuration. The store connects when it is opened.
  * @throws ConfigError (rejects) if something that it needs is missing.
  */
 export async function makeStore(config: StoreConfig, folders: readonly string[]): Promise<MadeStore> {

@@ -1,4 +1,4 @@
-// Starts metrics and traces by the usual variables of OpenTelemetry, or metrics alone (serve.md §3.3). `serve` calls it
+// Starts metrics and traces by the usual OpenTelemetry variables, or only metrics (serve.md §3.3). `serve` calls it
 // before it makes an instance.
 import type { RequestListener } from 'node:http';
 import { ConfigError, type Receiver } from '../index.ts';
@@ -10,22 +10,22 @@ import { endsWithin } from './within.ts';
 export interface Telemetry {
   /** Answers `/metrics`. */
   readonly metrics?: RequestListener;
-  /** Measures a receiver. @returns the function that ends it */
+  /** Starts to measure a receiver. @returns the function that stops it */
   readonly instrument: (receiver: Receiver) => () => void;
-  /** Sends the remaining data, for at most `FLUSH_MS`. */
+  /** Sends the remaining data. It takes at most `FLUSH_MS`. */
   readonly end: () => Promise<unknown>;
 }
 
 /** The options of telemetry. */
 export interface TelemetryOptions {
   readonly env: Readonly<Record<string, string | undefined>>;
-  /** True if `/metrics` is to answer. */
+  /** True if `/metrics` must be served. */
   readonly metrics: boolean;
   /** The folders in which packages are looked up. */
   readonly folders: readonly string[];
 }
 
-/** The time limit for the remaining data: an unreachable collector must not keep the process. Ms. */
+/** The time limit for sending the remaining data: an unreachable collector must not keep the process running. Ms. */
 const FLUSH_MS = 2_000;
 
 const API = '@opentelemetry/api';
@@ -39,7 +39,7 @@ type Env = TelemetryOptions['env'];
 
 const isSet = (env: Env, name: string): boolean => (env[name] ?? '') !== '';
 
-/** True if the usual variables name a destination for a signal. */
+/** True if the usual variables name a destination for metrics or traces. */
 const isSent = (env: Env, signal: Signal): boolean =>
   isSet(env, 'OTEL_EXPORTER_OTLP_ENDPOINT') || isSet(env, `OTEL_EXPORTER_OTLP_${signal}_ENDPOINT`);
 
@@ -48,7 +48,7 @@ const installing = (why: string, names: readonly string[]): ConfigError =>
     `${why}: not installed: ${names.join(', ')}. Run npm install ${names.join(' ')}, in the folder of the configuration, beside proto-webhooks.`,
   );
 
-/** Loads packages. @throws ConfigError (rejects) with every package that is not installed */
+/** Loads packages. @throws ConfigError (rejects) that names all packages that are not installed */
 async function packages<const N extends string>(
   why: string,
   names: readonly N[],
@@ -62,7 +62,7 @@ async function packages<const N extends string>(
   return Object.fromEntries(found) as Readonly<Record<N, Package>>;
 }
 
-/** Why packages are needed: a variable, or the member of the file. */
+/** The reason for which packages are needed: a variable, or the member of the file. */
 const SENT = 'OTEL_EXPORTER_OTLP_ENDPOINT';
 const ASKED = 'health.metrics';
 const ASKED_NAMES = [API, METRICS, PROMETHEUS] as const;
@@ -70,7 +70,7 @@ const ASKED_NAMES = [API, METRICS, PROMETHEUS] as const;
 const sdkNames = (metrics: boolean): readonly (typeof API | typeof SDK | typeof PROMETHEUS)[] =>
   metrics ? [API, SDK, PROMETHEUS] : [API, SDK];
 
-/** The packages that are needed; undefined if nothing is measured. */
+/** Returns the packages that are needed; undefined if nothing is measured. */
 export function wantedOf({
   env,
   metrics,
@@ -81,8 +81,9 @@ export function wantedOf({
 }
 
 /**
- * Looks for the packages that are needed, and starts nothing.
- * @returns their names. @throws ConfigError (rejects) with the command that installs what is missing
+ * Checks that the needed packages are installed, but starts nothing.
+ * @returns their names.
+ * @throws ConfigError (rejects) with the command that installs missing ones
  */
 export async function telemetryPackages(options: TelemetryOptions): Promise<readonly string[]> {
   const { why, names } = wantedOf(options) ?? { why: '', names: [] };
@@ -90,7 +91,7 @@ export async function telemetryPackages(options: TelemetryOptions): Promise<read
   return names;
 }
 
-/** The packages' own constructors. */
+/** The type of a constructor that a package exports. */
 type Make<T> = new (options?: object) => T;
 
 interface Reader {
@@ -108,8 +109,8 @@ const reader = (module: Package): Reader => {
 };
 
 /**
- * The options of the SDK. A signal without a destination in the variables is not sent: the SDK's own default is a
- * collector on this machine.
+ * Returns the options of the SDK. If the variables name no destination for a signal, the signal is not sent. The SDK's
+ * own default would be a collector on this machine.
  */
 function sdkOptions(env: Env, asked: Reader | undefined): object {
   const isNamed =
@@ -122,7 +123,10 @@ function sdkOptions(env: Env, asked: Reader | undefined): object {
   };
 }
 
-/** Loads the function that measures receivers. @throws ConfigError (rejects) if the API is not next to this package */
+/**
+ * Loads the function that measures receivers. @throws ConfigError (rejects) if the API package cannot be found from
+ * this package
+ */
 async function instrumenting(options: InstrumentOptions): Promise<Telemetry['instrument']> {
   try {
     const { instrument } = await import('../otel/index.ts');
@@ -139,7 +143,7 @@ const flushed = (work: Promise<void>): Promise<unknown> =>
     FLUSH_MS,
   );
 
-/** Telemetry by the SDK of OpenTelemetry and its variables (serve.md §3.3). */
+/** Starts telemetry with the OpenTelemetry SDK and its variables (serve.md §3.3). */
 async function bySdk({ env, metrics, folders }: TelemetryOptions): Promise<Telemetry> {
   const found: Partial<Readonly<Record<string, Package>>> = await packages(SENT, sdkNames(metrics), folders);
   const asked = found[PROMETHEUS] && reader(found[PROMETHEUS]);
@@ -153,7 +157,7 @@ async function bySdk({ env, metrics, folders }: TelemetryOptions): Promise<Telem
   };
 }
 
-/** Telemetry for `/metrics` alone. */
+/** Starts telemetry only for `/metrics`. */
 async function byReader({ folders }: TelemetryOptions): Promise<Telemetry> {
   const found = await packages(ASKED, ASKED_NAMES, folders);
   const asked = reader(found[PROMETHEUS]);
@@ -168,7 +172,7 @@ async function byReader({ folders }: TelemetryOptions): Promise<Telemetry> {
 }
 
 /**
- * Starts the telemetry that is asked for; undefined if none is, and then no package of OpenTelemetry is needed.
+ * Starts the requested telemetry. Returns undefined if none is requested; then no OpenTelemetry package is needed.
  * @throws ConfigError (rejects) with the command that installs a missing package
  */
 export async function startTelemetry(options: TelemetryOptions): Promise<Telemetry | undefined> {

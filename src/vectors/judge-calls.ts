@@ -22,7 +22,7 @@ export const sameData = (a: unknown, b: unknown): boolean =>
 
 const shown = (value: unknown): string => JSON.stringify(value ?? null);
 
-/** Judges if callers read the data that a vector expects. */
+/** Judges if the subject reads the data that a vector expects from an answer. */
 export async function judgeAnswer(
   { response, transport, data, error }: AnswerCase,
   answerData: NonNullable<Subject['answerData']>,
@@ -49,7 +49,7 @@ const actionOf = (error: AnswerError | undefined): ErrorAction =>
 
 type Compared = readonly [name: string, expected: unknown, actual: unknown];
 
-/** The members of an error that are compared: those that the vector has and the subject reports. */
+/** Returns the members of an error that are compared: those that the vector names and the subject reports. */
 function membersOf(expected: JsonObject, actual: AnswerError): readonly Compared[] {
   const { message } = expected;
   const isTold = typeof message === 'string' && actual.message?.includes(sellerText(message)) === true;
@@ -79,7 +79,7 @@ function differences({ error, action }: ErrorCase, actual: AnswerError | undefin
   return found;
 }
 
-/** Judges if callers find the error that a vector expects, and react as it expects. */
+/** Judges if the subject finds the error that a vector expects, and reacts to it as expected. */
 export async function judgeError(
   vector: ErrorCase,
   answerError: NonNullable<Subject['answerError']>,
@@ -100,7 +100,7 @@ export async function judgeError(
 const sameUrl = (a: string, b: string): boolean =>
   URL.canParse(a) && URL.canParse(b) ? new URL(a).href === new URL(b).href : a === b;
 
-/** Judges if a redirected document is found at the expected URL, or refused. */
+/** Judges if the subject finds a redirected document at the expected URL, or refuses it as expected. */
 export async function judgeRedirects(
   { target, url, redirects, expected }: RedirectsCase,
   discover: NonNullable<Subject['discover']>,
@@ -117,7 +117,7 @@ export async function judgeRedirects(
   };
 }
 
-/** Judges if a receiver refuses a secret in its configuration. */
+/** Judges if a receiver refuses the vector's secret in its configuration. */
 export function judgeSecret(
   { secret }: SecretCase,
   takesSecret: NonNullable<Subject['takesSecret']>,

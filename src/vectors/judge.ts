@@ -1,4 +1,4 @@
-// Judges one vector: sets up the subject, sends the requests, and compares its answers with those expected.
+// Judges one vector: sets up the subject, sends the requests, and compares its answers with the expected ones.
 // `runVectors` calls it for each vector.
 import type {
   CanonicalizationCase,
@@ -26,18 +26,16 @@ const isAuthentic = ({ status }: SubjectAnswer): boolean =>
 const isProved = (answer: SubjectAnswer): boolean =>
   isAuthentic(answer) || answer.code === 'webhook_body_malformed';
 
-/** The statuses of 4xx that ask for another try: they say nothing about the sender. */
+/** The 4xx statuses that ask to try again. They say nothing about the sender. */
 const LATER: readonly number[] = [408, 425, 429];
 
-/**
- * Codes that are answered with 503 or 429 for a reason other than the signature (verification.md §2.9a, §2.25, §4.12).
- */
+/** Codes answered with 503 or 429 for another reason than a wrong signature (verification.md §2.9a, §2.25, §4.12). */
 const UNDECIDED = /_unavailable$|_revocation_stale$|_rate_abuse$|^webhook_target_uri_malformed$/;
 
 const mayBeUndecided = ({ code, status = 0 }: Expectation): boolean =>
   status >= 500 || LATER.includes(status) || UNDECIDED.test(code ?? '');
 
-/** The verdict of an answer about a sender: true, false, or a text if it has none. An answer 503 refuses nobody. */
+/** Returns the verdict of an answer about a sender: true, false, or a text if it decides nothing, e.g. 503. */
 function verdict(expected: Expectation, answer: SubjectAnswer, holds: boolean): boolean | string {
   const { status } = answer;
   const refuses = status >= 400 && status < 500 && !LATER.includes(status);
@@ -45,14 +43,14 @@ function verdict(expected: Expectation, answer: SubjectAnswer, holds: boolean): 
 }
 
 interface Member {
-  /** The name in the vectors' files. */
+  /** The name of the member in the vectors' files. */
   readonly name: string;
   readonly expected: (expected: Expectation) => unknown;
-  /** Undefined: the implementation cannot tell, so it is not compared. */
+  /** Returns the actual value. Undefined: the implementation cannot tell it, so it is not compared. */
   readonly actual: (answer: SubjectAnswer, expected: Expectation) => unknown;
 }
 
-/** The members that are compared. A missing code counts as none: an implementation that refuses has to give a code. */
+/** The members that are compared. A missing code is compared as null: a refusal has to have a code. */
 const MEMBERS: readonly Member[] = [
   {
     name: 'authentic',
@@ -90,7 +88,7 @@ const MEMBERS: readonly Member[] = [
   },
 ];
 
-/** The mismatches, one line each. If the subject reports none of the expected members, that is a mismatch. */
+/** Returns the mismatches, one line each, or one if the subject reports none of the expected members. */
 export function mismatches(expected: Expectation, answer: SubjectAnswer): readonly string[] {
   const members = MEMBERS.filter((member) => member.expected(expected) !== undefined);
   const told = members.filter((member) => member.actual(answer, expected) !== undefined);
@@ -110,14 +108,14 @@ const differing = (name: string, wanted: unknown, got: unknown): string =>
 const toldCheck = (expected: Expectation, answer: SubjectAnswer): boolean =>
   expected.check !== undefined && answer.check !== undefined;
 
-/** Differences that fail nothing: each verifier numbers its checks in its own way. */
+/** Returns differences that fail nothing: verifiers number their checks in different ways. */
 function differences(expected: Expectation, answer: SubjectAnswer): readonly string[] {
   const [wanted, got] = [expected.check, answer.check];
   if (wanted === undefined || got === undefined || wanted === String(got).toLowerCase()) return [];
   return [`check: expected ${wanted}, got ${got}`];
 }
 
-/** An answer in words, e.g. `401 webhook_signature_invalid (check 10)`. */
+/** Returns an answer in words, e.g. `401 webhook_signature_invalid (check 10)`. */
 function summary(parts: {
   readonly status?: number | undefined;
   readonly code?: string | null | undefined;
@@ -136,18 +134,18 @@ function describeExpectation(expected: Expectation): string {
 }
 
 function describeAnswer(answer: SubjectAnswer, expected: Expectation): string {
-  // A check that the vector does not name need not be reported.
+  // If the vector names no check, the answer's check is left out.
   const { status, code, kind, check } = answer;
   return summary({ status, code, kind, check: expected.check === undefined ? undefined : check });
 }
 
 /**
  * The result of one conformance vector, returned by `runVectors`: passed or failed, with the expected and the actual
- * answer that the receiver gives.
+ * answer of the receiver.
  */
 export interface VectorResult {
   readonly name: string;
-  /** The kind of vector. `unreadable`: the file, or the part of it, is not a vector of a known shape. */
+  /** The kind of vector. `unreadable`: the file, or a part of it, is not a vector of a known shape. */
   readonly kind: VectorKind | 'unreadable';
   readonly file: string;
   readonly passed: boolean;
@@ -155,9 +153,9 @@ export interface VectorResult {
   readonly expected: string;
   /** The actual result, in words. */
   readonly actual: string;
-  /** More on a failure, in lines: the step, the members that differ, the two signature bases. */
+  /** Details of a failure, in lines: the step, the members that differ, the two signature bases. */
   readonly detail?: string;
-  /** Differences that do not make the vector fail: the number of the check. */
+  /** Differences that do not make the vector fail: another number of the check. */
   readonly notes?: readonly string[];
 }
 
@@ -193,13 +191,13 @@ async function judgeSteps(vector: DeliveryCase, receiver: OpenReceiver): Promise
 
 const encoder = new TextEncoder();
 
-/** The index of the first byte in which two texts differ. It is their length if one is the start of the other. */
+/** Returns the index of the first byte that differs. If one text begins with the other, it is the shorter length. */
 function firstDifference(a: Uint8Array, b: Uint8Array): number {
   const at = a.findIndex((byte, i) => byte !== b[i]);
   return at < 0 ? a.length : at;
 }
 
-/** The line of a text that has a byte, counted from 0, and the column in characters. */
+/** Returns the line of a text that contains the byte, counted from 0, and the column in characters. */
 function placeOf(text: string, byte: number): { readonly line: number; readonly column: number } {
   const before = new TextDecoder().decode(encoder.encode(text).subarray(0, byte));
   const lines = before.split('\n');
@@ -209,8 +207,8 @@ function placeOf(text: string, byte: number): { readonly line: number; readonly 
 const line = (label: string, text: string | undefined): string => `  ${label} | ${text ?? '(no such line)'}`;
 
 /**
- * Two signature bases line by line, with a mark under the first byte that differs.
- * @param actual undefined if none could be built.
+ * Compares two signature bases line by line, and marks the first byte that differs.
+ * @param actual undefined if the subject could build none.
  * @returns undefined if they are the same.
  */
 export function compareBases(expected: string, actual: string | undefined): string | undefined {
@@ -234,16 +232,16 @@ export function compareBases(expected: string, actual: string | undefined): stri
   ].join('\n');
 }
 
-/** The check that builds the base (verification.md §2.10). */
+/** The number of the check that builds the signature base (verification.md §2.10). */
 const BASE_CHECK = 10;
 
-/** True if the verifier gets as far as the base: it verifies, or a later check refuses. */
+/** True if the verifier builds the base: it accepts the request, or that check or a later one refuses. */
 function reachesBase({ authentic, check }: Expectation, answer: SubjectAnswer | undefined): boolean {
-  // `9a` is decided after check 10, but other verifiers may decide it before: it is not compared.
+  // Check `9a` is made after check 10 here, but other verifiers may make it earlier, so it is not compared.
   return authentic === true || Number(check ?? answer?.check) >= BASE_CHECK;
 }
 
-/** The difference of the subject's base from the vector's; undefined: none, or not compared. */
+/** Returns the difference of the subject's base from the vector's; undefined: none, or not compared. */
 function baseDifference(
   { signatureBase, steps: [first] }: DeliveryCase,
   subject: Subject,
@@ -252,7 +250,7 @@ function baseDifference(
   if (signatureBase === undefined || !subject.signatureBase || !first) return undefined;
   if (!reachesBase(first.expected, answer)) return undefined;
   const actual = subject.signatureBase(first.request);
-  // Check 10 compares the authorities first: a URL without a canonical form has no base.
+  // Check 10 first compares the authorities. For a URL without a canonical form there is no base to compare.
   if (actual === undefined && first.expected.code === 'webhook_target_uri_malformed') return undefined;
   return compareBases(signatureBase, actual);
 }
@@ -284,7 +282,7 @@ function canonical(targetUri: TargetUri, url: string): Canonical {
   }
 }
 
-/** The code of an error that a subject throws, if it has one like the library's. */
+/** Returns the code of an error that a subject throws, if the error has one like the library's errors. */
 function codeOf(refusal: unknown): string | undefined {
   const { code } = (refusal ?? {}) as { readonly code?: unknown };
   return typeof code === 'string' ? code : undefined;
@@ -301,7 +299,7 @@ function fitsForm(expected: CanonicalizationCase['expected'], actual: Canonical)
   return (expected.targetUri ?? targetUri) === targetUri && (expected.authority ?? authority) === authority;
 }
 
-/** Judges if a URL gets the expected canonical form, or none. */
+/** Judges if the subject gives a URL the expected canonical form, or refuses it as expected. */
 function judgeForm({ url, expected }: CanonicalizationCase, targetUri: TargetUri): Judgement {
   const actual = canonical(targetUri, url);
   const words = (...parts: readonly (string | undefined)[]): string =>
@@ -333,7 +331,7 @@ function judgeExtraction({ payload, format, data }: ExtractionCase, { extract }:
   };
 }
 
-/** The function of the subject that runs a kind of vectors. */
+/** The function of the subject that each kind of vector needs. */
 const NEEDS: Readonly<Record<VectorCase['kind'], keyof Subject | undefined>> = {
   signature: 'open',
   hmac: 'open',
@@ -349,7 +347,7 @@ const NEEDS: Readonly<Record<VectorCase['kind'], keyof Subject | undefined>> = {
   unreadable: undefined,
 };
 
-/** The function that a vector needs and the subject lacks; undefined if it has it. */
+/** Returns the function that a vector needs and the subject lacks; undefined if the subject has it. */
 export function lacking({ kind }: VectorCase, subject: Subject): keyof Subject | undefined {
   const needed = NEEDS[kind];
   return needed === undefined || subject[needed] !== undefined ? undefined : needed;
@@ -389,7 +387,7 @@ async function verdictOf(vector: VectorCase, subject: Subject): Promise<Judgemen
   }
 }
 
-/** Runs one vector. An error that the subject throws is its answer: the vector has failed. */
+/** Runs one vector. If the subject throws an error, the vector fails, with the error as the actual answer. */
 export async function judge(vector: VectorCase, subject: Subject): Promise<VectorResult> {
   const { name, kind, file } = vector;
   try {

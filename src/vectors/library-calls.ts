@@ -1,5 +1,5 @@
-// Makes this library's clients the subject of vectors: reading answers, fetching documents, taking secrets.
-// `librarySubject` has these functions.
+// Lets vectors test this library's clients: reading answers, fetching documents, accepting secrets. `librarySubject`
+// has these functions.
 import { isJsonObject, type JsonObject } from '../codec/members.ts';
 import { mostValues, MAX_ANSWER_BYTES } from '../calls/bounds.ts';
 import { authPolicy } from '../config/auth.ts';
@@ -16,20 +16,20 @@ import type { AnswerData, AnswerError, Discovered, Discovery } from './subject.t
 
 const MAX_VALUES = mostValues(MAX_ANSWER_BYTES);
 
-/** The JSON-RPC error in an answer, or the answer itself if it is one. */
+/** Returns the JSON-RPC error in an answer. If the answer itself is such an error, returns the answer. */
 function rpcErrorIn(response: JsonObject): JsonObject | undefined {
   const { error } = response;
   if (isJsonObject(error) && typeof error['code'] === 'number') return error;
   return typeof response['code'] === 'number' ? response : undefined;
 }
 
-/** The result of a tool, taken out of the JSON-RPC answer around it. */
+/** Returns the result of a tool without the JSON-RPC answer around it. */
 const toolResultIn = ({ jsonrpc, result, ...members }: JsonObject): JsonObject =>
   jsonrpc !== undefined && isJsonObject(result)
     ? result
     : { ...members, ...(result !== undefined && { result }) };
 
-/** The object in a result. Undefined: it has none, or is beyond the bounds. */
+/** Returns the object in a result; undefined if there is none, or if it exceeds the limits. */
 async function objectIn(result: JsonObject): Promise<JsonObject | undefined> {
   try {
     return await toolObject(result, MAX_VALUES);
@@ -44,7 +44,7 @@ async function toolData(response: JsonObject): Promise<AnswerData> {
   return { data: object && !isBareError(object) ? object : undefined };
 }
 
-/** The data that callers read from an answer. */
+/** Returns the data that this library's callers read from an answer. */
 export async function answerData(response: unknown, transport: Transport): Promise<AnswerData> {
   if (!isJsonObject(response)) return { data: undefined };
   if (transport === 'tool') return toolData(response);
@@ -60,7 +60,7 @@ async function refusalOf(response: JsonObject, transport: Transport): Promise<Se
   return toolRefusal(result, (await objectIn(result)) ?? {});
 }
 
-/** The error that callers find in an answer. */
+/** Returns the error that this library's callers find in an answer. */
 export async function answerError(response: unknown, transport: Transport): Promise<AnswerError | undefined> {
   const refusal = isJsonObject(response) ? await refusalOf(response, transport) : undefined;
   if (!refusal) return undefined;
@@ -68,7 +68,7 @@ export async function answerError(response: unknown, transport: Transport): Prom
   return { code, message, recovery, field, details, retryAfterMs };
 }
 
-/** Answers the redirects in turn, then with a document. */
+/** Answers requests with the redirects, one after the other, and then with a document. */
 function redirecting({ redirects }: Discovery): KeyFetch {
   let asked = 0;
   return async () => {
@@ -80,7 +80,7 @@ function redirecting({ redirects }: Discovery): KeyFetch {
   };
 }
 
-/** Fetches a publisher's document as a receiver does. */
+/** Fetches a publisher's document in the same way as a receiver. */
 export async function discover(discovery: Discovery): Promise<Discovered> {
   const { target, url } = discovery;
   const { maxBytes, redirects } = target === 'well-known' ? ADAGENTS : AUTHORITATIVE;
@@ -92,7 +92,7 @@ export async function discover(discovery: Discovery): Promise<Discovered> {
   return fetched.ok ? { ok: true, url: fetched.at ?? url } : { ok: false, reason: fetched.reason };
 }
 
-/** True if a sender can be configured with a shared secret. */
+/** True if a sender can be configured with the shared secret. */
 export function takesSecret(secret: string): boolean {
   try {
     return authPolicy('secret', { hmac: { secret } }, protocolsFor(undefined)).scheme === 'hmac';

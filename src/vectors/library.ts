@@ -1,5 +1,5 @@
-// Makes this library the subject of vectors: a receiver with a memory store, on the vector's keys, clock and state.
-// `runVectors` uses it by default; `proto-webhooks explain` takes its senders from it.
+// Lets vectors test this library: a receiver with a memory store, and with the vector's keys, clock and state.
+// `runVectors` uses it by default; `proto-webhooks explain` uses `senderOf`.
 import { canonicalAuthority } from '../auth/rfc9421/host.ts';
 import { canonicalTargetUri, signatureBase } from '../auth/rfc9421/signature-base.ts';
 import { parseSignatureInput } from '../auth/rfc9421/signature-input.ts';
@@ -29,7 +29,7 @@ import type {
 } from './subject.ts';
 
 /**
- * The URL of a vector as a receiver gets it: `publicUrl`, and the request target for the part that this cannot have.
+ * The URL of a vector in the form for a receiver: `publicUrl`, and the request target if `publicUrl` cannot express it.
  */
 interface VectorUrl {
   readonly publicUrl: string;
@@ -38,7 +38,7 @@ interface VectorUrl {
 
 const PARTS = /^(https?):\/\/([^/?#]*)([^#]*)/is;
 
-/** The `publicUrl` for a URL with which no receiver could be configured: no request names it. */
+/** The `publicUrl` that is used if a vector's URL is valid for no receiver. No request names it. */
 const ELSEWHERE = 'https://receiver.invalid/';
 
 function authorityOf(text: string, scheme: string): string | undefined {
@@ -58,11 +58,12 @@ function hasCanonicalForm(url: string): boolean {
 }
 
 /**
- * The place of a vector's URL. The sender was given it, so it is the receiver's `publicUrl`.
+ * Turns a vector's URL into the options of a receiver. The sender was given this URL, so it is the receiver's
+ * `publicUrl`.
  *
- * Options refuse some URLs that have a canonical form (userinfo, fragment, `*`), and all that have none. Their path and
- * query come with the request instead. If even the authority is invalid, the request claims the whole URL, and
- * `publicUrl` is another one.
+ * The option refuses some URLs that have a canonical form (userinfo, fragment, `*`), and all that have none. For these,
+ * path and query come with the request instead. If even the authority is invalid, the request claims the whole URL, and
+ * `publicUrl` is a different URL.
  */
 function placeOf(url: string): VectorUrl {
   const [whole, schemeText = '', authorityText = '', rest = ''] = PARTS.exec(url) ?? [];
@@ -79,17 +80,20 @@ function placeOf(url: string): VectorUrl {
 const ORIGIN = 'https://operator.example';
 const LIST_URL = `${ORIGIN}/revocations.json`;
 
-/** The time between two lists: the shortest that is honoured (verification.md §5.26). Ms. */
+/** The time between two versions of the list: the shortest that the library accepts (verification.md §5.26). Ms. */
 const INTERVAL_MS = 60_000;
-/** The number of intervals after `next_update` until a list is stale. */
+/** A list is stale this many intervals after its `next_update`. */
 const GRACE = 4;
 
-/** The URL of the senders' revocation list, if the vector has one. */
+/** Returns the URL of the senders' revocation list; undefined if the vector has none. */
 export function revocationUrl({ revokedKids, revocationStaleMs }: Setup): string | undefined {
   return revokedKids.length > 0 || revocationStaleMs !== undefined ? LIST_URL : undefined;
 }
 
-/** The list as its operator would have published it: fresh, or so old that its grace ended `revocationStaleMs` ago. */
+/**
+ * Returns the list as its operator would have published it. It is fresh, or so old that it became stale
+ * `revocationStaleMs` ago.
+ */
 function listOf({ nowMs, revokedKids, revocationStaleMs }: Setup): object {
   const stale = revocationStaleMs ?? 0;
   const next = stale > 0 ? nowMs - GRACE * INTERVAL_MS - stale : nowMs + INTERVAL_MS;
@@ -103,7 +107,7 @@ function listOf({ nowMs, revokedKids, revocationStaleMs }: Setup): object {
   };
 }
 
-/** Serves the vector's revocation list and nothing else, because keys are pinned. */
+/** Serves the vector's revocation list. Nothing else is fetched, because the keys are pinned. */
 function revocationTransport(setup: Setup): KeyFetch {
   return async (url) => {
     if (url !== LIST_URL) throw new Error(`a vector has no document at ${url}`);
@@ -111,7 +115,7 @@ function revocationTransport(setup: Setup): KeyFetch {
   };
 }
 
-/** The life of burned nonces, longer than any vector lasts. Ms. */
+/** The time for which used nonces are kept, longer than any vector takes. Ms. */
 const LIFE_MS = 600_000;
 
 function burning(sender: string, keyid: string, nonce: string, nowMs: number): AcceptRequest {
@@ -132,7 +136,7 @@ function burning(sender: string, keyid: string, nonce: string, nowMs: number): A
   };
 }
 
-/** Brings the store into the vector's state by nonces without an event (`Store.accept`), as deliveries would. */
+/** Puts the vector's used nonces into the store, without an event (`Store.accept`), as deliveries would. */
 async function burnNonces(store: Store, { senders, usedNonces, fullKids, nowMs }: Setup): Promise<void> {
   const hashes = createHashes();
   const filling = fullKids.map((keyid) => ({ keyid, nonce: 'the nonce that fills the cap' }));
@@ -146,7 +150,7 @@ async function burnNonces(store: Store, { senders, usedNonces, fullKids, nowMs }
 
 const quiet = { debug() {}, info() {}, warn() {}, error() {} };
 
-/** A key that no signature names: pins may not be empty, and a vector may have no keys. */
+/** A key that no signature names. It is used for a vector without keys, because pins may not be empty. */
 const NO_KEY: Jwk = { kid: 'no key of this vector', kty: 'OKP' };
 
 interface HandlerState {
@@ -156,8 +160,8 @@ interface HandlerState {
 }
 
 /**
- * The memory store on the vector's clock. It is renamed, because options refuse it under NODE_ENV=production, where
- * vectors may run.
+ * Makes a memory store with the vector's clock. It gets another name, because options refuse a memory store under
+ * NODE_ENV=production, where vectors may run.
  */
 function storeAt(run: HandlerState): Store {
   return { ...memoryStore({ clockOffsetMs: () => run.nowMs - Date.now() }), name: 'vectors' };
@@ -180,7 +184,7 @@ function authOf({ legacy }: VectorSender): Pick<Sender, 'auth'> {
   };
 }
 
-/** A vector's sender as options take it. */
+/** Returns a vector's sender in the form of the receiver's options. */
 export function senderOf(sender: VectorSender, setup: Setup): Sender {
   const { agentUrl, keys, edition, notificationToken } = sender;
   const url = revocationUrl(setup);
@@ -192,7 +196,7 @@ export function senderOf(sender: VectorSender, setup: Setup): Sender {
     ...authOf(sender),
     ...(notificationToken && { notificationToken }),
     ...(url !== undefined && { revocation: { url } }),
-    // The cap is one live nonce, and `burnNonces` takes it.
+    // The limit is one live nonce, which `burnNonces` uses up.
     ...(full && { maxNoncesPerKey: 1 }),
   };
 }
@@ -206,7 +210,7 @@ function optionsOf(setup: Setup, run: HandlerState, store: Store): ReceiverOptio
     store,
     durability: { require: 'process' },
     ...(protocol !== undefined && { protocol }),
-    // Nobody else works on an event of a vector, so there is nothing to wait for.
+    // No other process works on an event of a vector, so the receiver does not wait for one.
     advanced: { waitMs: 0 },
     allowLoopback: publicUrl.startsWith('http:'),
     now: () => run.nowMs,
@@ -271,7 +275,8 @@ async function open(
   engine: CryptoEngine['name'] | undefined,
   verifying: Verifying,
 ): Promise<OpenReceiver> {
-  // Options refuse a clock that reads as seconds. A vector's may be one, e.g. 0, so it is set afterwards.
+  // Options refuse a clock whose value looks like seconds. A vector's time may be such a value, e.g. 0, so it is set
+  // later.
   const run: HandlerState = { nowMs: DEFAULT_NOW_MS, handlerFails: false, handled: false };
   const store = storeAt(run);
   const receiver = receiverOf(
@@ -286,7 +291,7 @@ async function open(
   };
 }
 
-/** The base of `sig1` as the library builds it, even if it would not verify. */
+/** Returns the signature base of `sig1` as the library builds it, even if the signature would not verify. */
 function baseOf({ headers, method, url }: VectorRequest): string | undefined {
   const fields = headerFields(headers);
   const input = parseSignatureInput(fieldValue(fields, 'signature-input') ?? '');
@@ -300,10 +305,10 @@ function baseOf({ headers, method, url }: VectorRequest): string | undefined {
 }
 
 /**
- * Creates a `Subject` that makes `runVectors` test this library. It handles each vector as a real delivery: with a
- * receiver, a memory store, the vector's keys and the vector's clock.
+ * Creates a `Subject` that makes `runVectors` test this library. Each vector is handled like a real delivery, by a
+ * receiver with a memory store and the vector's keys and clock.
  * @param engine the crypto engine. Default: the fastest of the runtime.
- * @param verifying the options of the receiver with these names.
+ * @param verifying the receiver's option `verification`.
  * @example
  * ```ts
  * import { librarySubject, runVectors } from 'proto-webhooks/vectors';

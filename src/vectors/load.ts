@@ -1,5 +1,5 @@
-// Reads vectors from disk: this package's own, a folder, or single files, within bounds. `runVectors` calls it;
-// `proto-webhooks explain` reads keys beside a file by it.
+// Reads vectors from disk, within limits: this package's own, a folder, or single files. `runVectors` calls it;
+// `proto-webhooks explain` uses `keysBeside`.
 import { closeSync, existsSync, openSync, readdirSync, readSync, statSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -15,34 +15,38 @@ import type { ShapeContext } from './shapes/read-shape.ts';
 import type { Skipped } from './vector-case.ts';
 
 /**
- * Options of `runVectors` that choose and read the conformance vectors: a folder, files (default: this package's
- * own), the protocol and the edition. `codeOf` translates the vectors' error codes, and `ignore` names members that
- * are comments.
+ * Options of `runVectors` that choose and read the conformance vectors: a folder or files (default: this package's
+ * own), the protocol and the edition. `codeOf` translates the vectors' error codes, and `ignore` names members that are
+ * only comments.
  */
 export interface LoadOptions {
-  /** A folder: every `.json` file in it and below is read. Links to folders are not followed. */
+  /** A folder: each `.json` file in it and in its subfolders is read. Links to folders are not followed. */
   readonly dir?: string;
   /** Single files, in addition to `dir` or instead of it. */
   readonly files?: readonly string[];
   /**
-   * The one name that is accepted in tag, key purpose and header names. Default: both known names, `proto` and
-   * `adcp`.
+   * The only protocol name that is accepted in tag, key purpose and header names. Default: both known names, `proto`
+   * and `adcp`.
    */
   readonly protocol?: string | undefined;
   /** The protocol edition of vectors that name none. Default: `3.0`. */
   readonly edition?: EditionName;
-  /** Translates the error codes of vectors that use other names, before they are compared. */
+  /** Translates the vectors' error codes, if these use other names, before they are compared. */
   readonly codeOf?: (code: string) => string;
-  /** The names of members that are comments, if their names do not say so. */
+  /**
+   * The names of further members that are only comments. Members with usual names for comments are recognised anyway.
+   */
   readonly ignore?: readonly string[];
-  /** Called, in order, with each file, vector and member that was found but is not judged. */
+  /** Called, in order, with each file, vector and member that was found but not judged. */
   readonly onSkipped?: (skipped: Skipped) => void;
 }
 
-/** The most bytes of one file. The largest sets of vectors have a few MiB, and `/dev/zero` has no end. */
+/** The most bytes of one file. The largest sets of vectors have a few MiB, and a device like `/dev/zero` never ends. */
 const MAX_BYTES = 64 * 1024 * 1024;
 
-/** The bytes that are read at once: few reads for a file of vectors, and little waste for a small one. */
+/**
+ * The number of bytes that are read at once: a file of vectors needs few reads, and a small file wastes little memory.
+ */
 const CHUNK_BYTES = 64 * 1024;
 
 /** The message of an error in one line. */
@@ -82,7 +86,8 @@ function readJson(file: string): unknown {
 }
 
 /**
- * Requires a regular file, or a link to one. It is for files that nobody named: opening a pipe could block for ever.
+ * Requires a regular file, or a link to one. It is used for files that the caller did not name: opening a pipe could
+ * block for ever.
  * @throws VectorError with the name of the file.
  */
 function requireRegular(file: string): void {
@@ -93,21 +98,23 @@ function requireRegular(file: string): void {
   }
 }
 
-/** A file of a folder, and the reason `why` it is not read. */
+/** A file of a folder. `why` is the reason why it is not read. */
 interface Found {
   readonly file: string;
-  /** Its path in the folder. */
+  /** Its path, relative to the folder. */
   readonly name: string;
   readonly why?: string;
 }
 
-/** Files in which others keep vectors, and that are not read. */
+/** Files that may contain vectors in a format that is not read. */
 const NOT_JSON = /\.(?:jsonl|ndjson|json5|jsonc|ya?ml|toml|cbor)$/i;
 
 const isLinkToFolder = (file: string): boolean =>
   statSync(file, { throwIfNoEntry: false })?.isDirectory() === true;
 
-/** The files below `dir`. Links to folders are not followed, because they could lead in circles. */
+/**
+ * Returns the files in `dir` and its subfolders. Links to folders are not followed, because they could lead in circles.
+ */
 function filesBelow(dir: string, below = ''): readonly Found[] {
   return readdirSync(join(dir, below), { withFileTypes: true }).flatMap((entry): readonly Found[] => {
     const name = join(below, entry.name);
@@ -122,7 +129,8 @@ function filesBelow(dir: string, below = ''): readonly Found[] {
 }
 
 /**
- * The JSON files of a folder, and those that look like vectors, in a stable order. @throws VectorError with its name.
+ * Returns the JSON files of a folder, and those that look like vectors in another format, sorted by name.
+ * @throws VectorError with the folder's name.
  */
 function filesIn(dir: string): readonly Found[] {
   try {
@@ -133,7 +141,7 @@ function filesIn(dir: string): readonly Found[] {
   }
 }
 
-/** The folder of the package's own vectors: beside `dist`, or two levels above this file. */
+/** Returns the folder of the package's own vectors: beside `dist`, or two levels above this file. */
 function ownVectors(): string {
   const places = ['../vectors/', '../../vectors/'].map((path) =>
     fileURLToPath(new URL(path, import.meta.url)),
@@ -147,7 +155,7 @@ function ownVectors(): string {
   return found;
 }
 
-/** The keys for a file: `keys.json` beside it, or in the folder above. */
+/** Returns the keys for a file: those of `keys.json` in the same folder, or in the folder above it. */
 export function keysBeside(file: string): readonly Jwk[] {
   const folder = dirname(file);
   const found = [folder, dirname(folder)]
@@ -179,7 +187,7 @@ function casesOf(json: unknown, file: string, options: LoadOptions): readonly Re
   try {
     return readCases(json, contextOf(file, options));
   } catch (error) {
-    // An unknown edition is a ConfigError, but the file's fault as well.
+    // An unknown edition is thrown as a ConfigError, but it is an error of the file too.
     if (!(error instanceof VectorError) && !(error instanceof ConfigError)) throw error;
     throw new VectorError(error.message.startsWith(file) ? error.message : `${file}: ${error.message}`);
   }
@@ -188,8 +196,8 @@ function casesOf(json: unknown, file: string, options: LoadOptions): readonly Re
 const KEYS_FILE = 'keys.json';
 
 /**
- * Reads a file of a folder. If it cannot be read, it becomes a case that fails, and the others run. A key set is no
- * vector.
+ * Reads a file of a folder. If it cannot be read, it becomes a case that fails, and the other files still run. A key
+ * set is skipped.
  */
 function loadFound(file: string, name: string, options: LoadOptions): readonly ReadCase[] {
   try {
@@ -204,14 +212,14 @@ function loadFound(file: string, name: string, options: LoadOptions): readonly R
   }
 }
 
-/** Reads named files. A shell's `*.json` names the key set too, which is no vector unless nothing else is named. */
+/** Reads named files. A shell's `*.json` includes the key set, which is skipped unless no other file is named. */
 function loadNamed(files: readonly string[], options: LoadOptions): readonly ReadCase[] {
   const read = files.map((file) => ({ file, json: readJson(file) }));
   const vectors = read.filter(({ json }) => !isKeySet(json));
   return (vectors.length > 0 ? vectors : read).flatMap(({ file, json }) => casesOf(json, file, options));
 }
 
-/** Reads a folder. @throws VectorError if no file of it has vectors; it says what was skipped. */
+/** Reads a folder. @throws VectorError if no file has vectors; the error says which files were skipped. */
 function loadFolder(folder: string, options: LoadOptions): readonly ReadCase[] {
   const skipped: Skipped[] = [];
   const onSkipped = (one: Skipped): void => {
@@ -230,10 +238,10 @@ function loadFolder(folder: string, options: LoadOptions): readonly ReadCase[] {
 }
 
 /**
- * Reads vectors from disk: this package's own, a folder, or single files. Synchronous, so that a test suite can
- * register its tests at once. In a folder a file of no known shape becomes a case that fails.
+ * Reads vectors from disk: this package's own, a folder, or single files. It is synchronous, so that a test suite can
+ * register its tests at once. In a folder, a file of unknown shape becomes a case that fails.
  * @throws VectorError for a folder or a named file that cannot be read or has no vectors; ConfigError for a wrong
- * `protocol` or `edition`.
+ *   `protocol` or `edition`.
  */
 export function loadVectors(options: LoadOptions = {}): readonly ReadCase[] {
   const { dir, files } = options;

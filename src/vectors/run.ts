@@ -30,7 +30,7 @@ const ansi =
   (text) =>
     `\u001B[${code}m${text}\u001B[0m`;
 
-/** The text without control characters. Vectors come from others, and nothing in them may control a terminal. */
+/** Removes control characters. Vectors come from others, and their text must not control a terminal. */
 const harmless = (text: string): string =>
   text
     .split('\n')
@@ -38,7 +38,10 @@ const harmless = (text: string): string =>
     .join('\n');
 const indented = (text: string): string => harmless(text).replace(/^/gm, '    ');
 
-/** One line for a result, and its notes below. A failure also has the expected and the actual answer, and details. */
+/**
+ * Returns one line for a result, with its notes below it. A failure also shows the expected and the actual answer, and
+ * details.
+ */
 function lineOf(
   { passed, kind, name, file, expected, actual, detail, notes = [] }: VectorResult,
   paint: (passed: boolean) => Paint,
@@ -66,7 +69,10 @@ export function formatResult(result: VectorResult, { colour = false }: ReportOpt
   return lineOf(result, (passed) => (colour ? ansi(passed ? 32 : 31) : PLAIN));
 }
 
-/** One line for items that were skipped alike: vectors for one reason, members of one name, each file by itself. */
+/**
+ * Returns one line for items that were skipped in the same way: vectors for one reason, members of one name. Each file
+ * has its own line.
+ */
 function skippedLines(skipped: readonly Skipped[]): readonly string[] {
   const counts = new Map<string, number>();
   for (const { what, name, why } of skipped) {
@@ -81,11 +87,11 @@ function skippedLines(skipped: readonly Skipped[]): readonly string[] {
   });
 }
 
-/** The summary: `N passed, N failed`, and counts of skipped and noted vectors. */
+/** Returns the summary: `N passed, N failed`, and the numbers of skipped vectors and of those with notes. */
 function summaryOf(results: readonly VectorResult[], skipped: readonly Skipped[]): string {
   const failed = results.filter(({ passed }) => !passed).length;
   const noted = results.filter(({ notes }) => notes !== undefined).length;
-  // Members are not vectors: their own lines count them.
+  // Skipped members are not vectors; their own lines count them.
   const left = skipped.filter(({ what }) => what !== 'member').length;
   return [
     `${results.length - failed} passed`,
@@ -95,7 +101,7 @@ function summaryOf(results: readonly VectorResult[], skipped: readonly Skipped[]
   ].join(', ');
 }
 
-/** The end of a report: the skipped items, and the summary. */
+/** Returns the end of a report: the skipped items, and the summary. */
 export function formatEnd(results: readonly VectorResult[], skipped: readonly Skipped[] = []): string {
   return [...skippedLines(skipped).map((line) => harmless(line)), summaryOf(results, skipped)].join('\n');
 }
@@ -125,7 +131,7 @@ export function formatReport(results: readonly VectorResult[], options: ReportOp
  * own vectors test this library.
  */
 export interface RunVectorsOptions extends LoadOptions {
-  /** The implementation that is tested. Default: this library. */
+  /** The implementation to test. Default: this library. */
   readonly subject?: Subject;
   /** The library's crypto engine: `native`, `webcrypto` or `noble`. Default: the fastest of the runtime. */
   readonly engine?: CryptoEngine['name'];
@@ -154,7 +160,7 @@ async function check(vector: VectorCase, subject: Subject): Promise<void> {
 
 interface Prepared {
   readonly subject: Subject;
-  /** The vectors that the subject has a function for. */
+  /** The vectors for which the subject has the needed function. */
   readonly vectors: readonly VectorCase[];
 }
 
@@ -174,7 +180,7 @@ function runs(
   return false;
 }
 
-/** The error if nothing was judged, neither passed nor failed. */
+/** Returns the error that no vector was judged. */
 function noVector(found: readonly ReadCase[]): VectorError {
   const [first] = found;
   return new VectorError(
@@ -184,9 +190,9 @@ function noVector(found: readonly ReadCase[]): VectorError {
   );
 }
 
-/** Prepares a run. @throws VectorError if there is nothing to run, ConfigError for an unknown option. */
+/** Prepares a run. @throws VectorError if there is no vector to run, ConfigError for an unknown option. */
 function prepare(options: RunVectorsOptions): Prepared {
-  // A misspelt `dir` or `subject` would run this package's own vectors against itself, and pass.
+  // Without this check, a misspelt `dir` or `subject` would run this package's own vectors on itself, and pass.
   onlyKnown('runVectors', options, OPTION_NAMES);
   const { engine, subject = librarySubject(engine) } = options;
   const found = loadVectors(options);
@@ -208,9 +214,9 @@ async function runAll(options: RunVectorsOptions): Promise<readonly VectorResult
 }
 
 /**
- * Tests this library, or your own (`subject`), by conformance vectors: requests with the answers that a receiver
- * must give. With `test` of vitest, jest or `node:test` it registers one test for each vector, synchronously. It
- * throws the errors with which the other form rejects.
+ * Tests this library, or your own (`subject`), by conformance vectors: requests with the answers that a receiver must
+ * give. With `test` of vitest, jest or `node:test` it registers one test for each vector, synchronously. It throws the
+ * same errors with which the form without `test` rejects.
  *
  * @example
  * ```ts

@@ -1,4 +1,4 @@
-// Types of an implementation under test: its functions, the requests that it gets, and the answers that it gives.
+// Types of an implementation under test: its functions, the requests that it receives, and the answers that it gives.
 import type { Jwk } from '../crypto/engine.ts';
 import type { HeadersInput } from '../shared/delivery.ts';
 import type { Recovery } from '../events/error-codes.ts';
@@ -26,15 +26,15 @@ export interface VectorSender {
   /** The keys that may sign for the sender. They are JWKs as in the vector, and some of them must be refused. */
   readonly keys: readonly Jwk[];
   readonly edition: EditionName;
-  /** The legacy scheme of the sender. Absent: signatures. */
+  /** The legacy authentication of the sender. Absent: it signs. */
   readonly legacy?: {
     readonly scheme: 'hmac' | 'bearer';
     readonly secret: string;
     readonly previousSecret?: string;
-    /** The header field that carries a bearer token alone. Absent: `Authorization`. */
+    /** The header field that contains only the bearer token. Absent: `Authorization`. */
     readonly header?: string;
   };
-  /** The token that the agent transport echoes in addition to a signature. */
+  /** The token that the agent transport repeats in addition to a signature. */
   readonly notificationToken?: {
     readonly token: string;
     readonly previousToken?: string;
@@ -49,29 +49,29 @@ export interface VectorSender {
 export interface Setup {
   /** The URL that the senders were given. All requests of one vector go to it. */
   readonly url: string;
-  /** The one name that is accepted in wire identifiers. Absent: both known names. */
+  /** The only protocol name that is accepted in wire identifiers. Absent: both known names. */
   readonly protocol?: string | undefined;
   readonly senders: readonly VectorSender[];
   /** The receiver's clock, Unix ms. */
   readonly nowMs: number;
-  /** The nonces that were used before. */
+  /** The nonces that were used before the first request. */
   readonly usedNonces: readonly { readonly keyid: string; readonly nonce: string }[];
-  /** The key ids whose senders have reached their cap of live nonces. */
+  /** The ids of keys that have reached their limit of live nonces. */
   readonly fullKids: readonly string[];
   /** The key ids on the operator's revocation list. */
   readonly revokedKids: readonly string[];
-  /** The age of the revocation list, in ms past its `next_update` and its grace. */
+  /** The time for which the revocation list has been stale, ms: counted from its `next_update` plus grace. */
   readonly revocationStaleMs?: number;
   readonly limits: VectorLimits;
   /** The media types that are accepted in addition to `application/json`. */
   readonly contentTypes?: readonly string[];
-  /** The decision of the owner on a proof of control. Absent: nobody is asked. */
+  /** The owner's decision on a proof of control. Absent: no owner is asked. */
   readonly challenge?: 'accept' | 'refuse';
 }
 
 /**
- * The limits of the receiver under test that a conformance vector sets (`Setup.limits`). They are the largest body,
- * bytes, the records per sender, and the live nonces per key id.
+ * The limits of the receiver under test that a conformance vector sets (`Setup.limits`). They are the live nonces per
+ * key id, the records per sender, and the bytes of a body.
  */
 export interface VectorLimits {
   readonly maxNoncesPerKey?: number;
@@ -80,13 +80,13 @@ export interface VectorLimits {
 }
 
 /**
- * The circumstances in which one request of a conformance vector arrives, passed to `deliver` of an `OpenReceiver`.
- * They are the time, and if the handler is to fail.
+ * The circumstances in which one request of a conformance vector arrives: the time, and if the handler must fail. They
+ * are passed to `deliver` of an `OpenReceiver`.
  */
 export interface Arrival {
   /** The receiver's clock, Unix ms. */
   readonly nowMs: number;
-  /** True if the handler of this event is to throw when it is called. */
+  /** True if the handler must throw when it is called for this event. */
   readonly handlerFails: boolean;
 }
 
@@ -111,13 +111,13 @@ export interface SubjectAnswer {
   readonly sender?: string | null | undefined;
   /** True if the handler was called. */
   readonly handled?: boolean | undefined;
-  /** True if the payload differs from the first copy's. */
+  /** True if the payload differs from that of the first copy. */
   readonly changed?: boolean | undefined;
-  /** True if the event's `notification_id` was seen under another key. */
+  /** True if the event's `notification_id` was seen before under another idempotency key. */
   readonly reemission?: boolean | undefined;
   /** The kind of event: `task`, `delivery-report` or `other`. */
   readonly eventKind?: string | undefined;
-  /** The event's family as its body names it; null if it is not an event of a family, or has no name. */
+  /** The event's family, as its body names it; null if the event has no family, or its body does not name one. */
   readonly family?: string | null | undefined;
   /** The codes of the event's warnings. */
   readonly warnings?: readonly string[] | undefined;
@@ -145,9 +145,9 @@ export interface CanonicalUrl {
  * in it.
  */
 export interface Extracted {
-  /** The transport: `tool` or `agent`; undefined if it is neither. */
+  /** The transport of the body: `tool` or `agent`; undefined if it is neither. */
   readonly format: string | undefined;
-  /** The data; undefined if there are none. */
+  /** The data; undefined if the body has none. */
   readonly data: unknown;
 }
 
@@ -156,9 +156,9 @@ export interface Extracted {
  * `create_media_buy`.
  */
 export interface AnswerData {
-  /** The data; undefined if there are none. */
+  /** The data; undefined if the answer has none. */
   readonly data: unknown;
-  /** The error `wrapper_detected` if the data part was only `{response: {…}}`. */
+  /** The error `wrapper_detected`, if the data part contained only `{response: {…}}`. */
   readonly error?: string | undefined;
 }
 
@@ -168,9 +168,9 @@ export interface AnswerData {
  */
 export interface AnswerError {
   readonly code?: string | undefined;
-  /** The seller's text, or a message that contains it. */
+  /** The seller's text, or a message that contains that text. */
   readonly message?: string | undefined;
-  /** The caller's reaction: send the call again, change the request, or ask a person. */
+  /** The recommended reaction of the caller: repeat the call, change the request, or ask a person. */
   readonly recovery: Recovery;
   /** The path of the argument that caused the error. */
   readonly field?: string | undefined;
@@ -179,10 +179,7 @@ export interface AnswerError {
   readonly retryAfterMs?: number | undefined;
 }
 
-/**
- * One HTTP answer that redirects, in a conformance vector about finding a publisher's document: its status and
- * `Location`.
- */
+/** One HTTP redirect in a conformance vector about finding a publisher's document: its status and `Location`. */
 export interface Redirect {
   /** The HTTP status. */
   readonly status: number;
@@ -195,10 +192,10 @@ export interface Redirect {
  * the server answers. `Subject.discover` receives it.
  */
 export interface Discovery {
-  /** The place of the document: at its well-known path, or at an `authoritative_location`. */
+  /** The kind of document: the one at the well-known path, or one at an `authoritative_location`. */
   readonly target: 'well-known' | 'authoritative';
   readonly url: string;
-  /** The answers in their order. The document follows the last one. */
+  /** The server's redirects, in their order. After the last one it answers the document. */
   readonly redirects: readonly Redirect[];
 }
 
@@ -210,22 +207,22 @@ export type Discovered =
   { readonly ok: true; readonly url: string } | { readonly ok: false; readonly reason: string };
 
 /**
- * The implementation that conformance vectors (requests with the answers that a receiver must give) test: this
- * library, or your own. Vectors that need an absent function are skipped. Signature bases are compared only if
+ * The implementation that conformance vectors (requests with the answers that a receiver must give) test: this library,
+ * or your own. If a function is absent, the vectors that need it are skipped. Signature bases are compared only if
  * `signatureBase` is present.
  */
 export interface Subject {
-  /** Sets up a receiver, for vectors of signatures, HMAC, bearer, envelopes and sequences. */
+  /** Sets up a receiver, for vectors about signatures, HMAC, bearer, envelopes and sequences. */
   readonly open?: (setup: Setup) => OpenReceiver | Promise<OpenReceiver>;
   /** Returns the signature base that a verifier builds for `sig1` of a request; undefined if it builds none. */
   readonly signatureBase?: (request: VectorRequest) => string | undefined;
   /** Canonicalises a URL. It throws for a URL that has no canonical form. */
   readonly targetUri?: (url: string) => CanonicalUrl;
-  /** Detects the transport of a payload and extracts its data. */
+  /** Detects the transport of a payload and extracts the data. */
   readonly extract?: (payload: unknown) => Extracted;
-  /** Returns the data in the answer to a call. */
+  /** Returns the data in a seller's answer to a call. */
   readonly answerData?: (response: unknown, transport: Transport) => AnswerData | Promise<AnswerData>;
-  /** Returns the error in the answer to a call; undefined if a caller finds no error that identifies itself. */
+  /** Returns the error in a seller's answer to a call; undefined if no error with a code or recovery is found. */
   readonly answerError?: (
     response: unknown,
     transport: Transport,

@@ -21,14 +21,14 @@ export type VectorKind =
   | 'redirects'
   | 'secret';
 
-/** The expected answer. Members that are absent are not compared. */
+/** The expected answer. Absent members are not compared. */
 export interface Expectation {
-  /** True if the sender is proved and the body is JSON; the envelope may still be invalid. */
+  /** True if the sender is proved and the body is JSON. The envelope may still be invalid. */
   readonly authentic?: boolean;
-  /** True if the sender is proved, whatever its body is. */
+  /** True if the sender is proved, even if the body is invalid. */
   readonly proved?: boolean;
   readonly status?: number;
-  /** Null: no code is expected. */
+  /** The expected code; null: the answer must have no code. */
   readonly code?: string | null;
   readonly check?: string;
   readonly kind?: string;
@@ -55,96 +55,96 @@ export interface Step {
 
 interface Named {
   readonly name: string;
-  /** The path of its file, as it was found. */
+  /** The path of the vector's file, as it was found. */
   readonly file: string;
 }
 
-/** The requests to one receiver, one after the other. */
+/** A vector of requests that one receiver gets, one after the other. */
 export interface DeliveryCase extends Named {
   readonly kind: 'signature' | 'hmac' | 'bearer' | 'envelope' | 'sequence';
   readonly setup: Setup;
   readonly steps: readonly Step[];
-  /** The signature base of the first request. */
+  /** The expected signature base of the first request. */
   readonly signatureBase?: string;
 }
 
-/** A URL with its canonical form, or without one. */
+/** A vector with a URL and its canonical form, or without one if the URL must be refused. */
 export interface CanonicalizationCase extends Named {
   readonly kind: 'canonicalization';
   readonly url: string;
   readonly expected:
     | { readonly refused: false; readonly targetUri?: string; readonly authority?: string }
-    /** `code`: the code of the error that is thrown; absent: not compared. */
+    /** `code`: the code of the thrown error; absent: it is not compared. */
     | { readonly refused: true; readonly code?: string };
 }
 
-/** A payload with the result of extraction. */
+/** A vector with a payload, and what must be extracted. */
 export interface ExtractionCase extends Named {
   readonly kind: 'extraction';
   readonly payload: unknown;
-  /** Absent: not compared. Null: none. */
+  /** The expected transport. Absent: not compared. Null: there must be none. */
   readonly format?: string | null;
-  /** Absent: not compared. Null: none. */
+  /** The expected data. Absent: not compared. */
   readonly data?: { readonly value: unknown };
 }
 
-/** The answer to a call, with the data in it. */
+/** A vector with a seller's answer to a call, and the data that callers must read from it. */
 export interface AnswerCase extends Named {
   readonly kind: 'answer';
   readonly transport: Transport;
   readonly response: unknown;
-  /** Null: none. */
+  /** The expected data; null: there must be none. */
   readonly data: unknown;
-  /** Absent: not compared. Null: none. */
+  /** The expected error. Absent: not compared. Null: there must be none. */
   readonly error?: string | null;
 }
 
-/** The reaction of a caller to an error, in the words of the published vectors. */
+/** The caller's reaction to an error, in the words of the published vectors. */
 export type ErrorAction = 'retry' | 'surface_to_caller' | 'escalate_to_human' | 'generic_error';
 
-/** The answer to a call that failed, with the error in it. */
+/** A vector with a seller's answer to a failed call, and the error that callers must find in it. */
 export interface ErrorCase extends Named {
   readonly kind: 'error';
   readonly transport: Transport;
   readonly response: unknown;
-  /** Absent: not compared. Null: none. */
+  /** The expected error. Absent: not compared. Null: there must be none. */
   readonly error?: JsonObject | null;
-  /** Absent: not compared. */
+  /** The expected reaction. Absent: not compared. */
   readonly action?: ErrorAction;
 }
 
-/** A document of a publisher that is redirected. */
+/** A vector about a publisher's document that is redirected. */
 export interface RedirectsCase extends Named {
   readonly kind: 'redirects';
   readonly target: 'well-known' | 'authoritative';
   readonly url: string;
   readonly redirects: readonly Redirect[];
-  /** `finalUrl` absent: not compared. */
+  /** `finalUrl`: the URL of the document; absent: it is not compared. */
   readonly expected:
     | { readonly refused: false; readonly finalUrl?: string }
     | { readonly refused: true; readonly why?: string };
 }
 
-/** A shared secret that no receiver may be configured with. */
+/** A vector with a shared secret that every receiver must refuse. */
 export interface SecretCase extends Named {
   readonly kind: 'secret';
   readonly secret: string;
 }
 
-/** A vector that nothing here can judge, or a file whose vectors are of no known kind. */
+/** A vector that cannot be judged here, or a file whose vectors are of an unknown kind. */
 export interface NotJudgedCase extends Named {
   readonly kind: 'not-judged';
   readonly what: 'file' | 'vector';
   readonly reason: string;
 }
 
-/** A vector that cannot be run, because the file or a part of it is not as expected. */
+/** A vector that cannot be run, because its file or a part of it has a wrong form. */
 export interface UnreadableCase extends Named {
   readonly kind: 'unreadable';
   readonly reason: string;
 }
 
-/** A vector that was read. */
+/** A vector that was read and can be run. */
 export type VectorCase =
   | DeliveryCase
   | CanonicalizationCase
@@ -155,7 +155,7 @@ export type VectorCase =
   | SecretCase
   | UnreadableCase;
 
-/** The outcome of reading one vector. */
+/** The result of reading one vector. */
 export type ReadCase = VectorCase | NotJudgedCase;
 
 /**
@@ -169,13 +169,13 @@ export class VectorError extends PrintableError {
 }
 
 /**
- * A file, vector, or member of a vector that `runVectors` found but did not judge, with the reason, passed to the
- * option `onSkipped`.
+ * A file, a vector, or a member of a vector that `runVectors` found but did not judge, with the reason. It is passed to
+ * the option `onSkipped`.
  */
 export interface Skipped {
-  /** The kind of what was skipped: a file, a vector, or a member of a vector. */
+  /** The kind of the skipped item: a file, a vector, or a member of a vector. */
   readonly what: 'file' | 'vector' | 'member';
-  /** The path of the file in its folder, the name of the vector, or the name of the member. */
+  /** The file's path in its folder, or the name of the vector or member. */
   readonly name: string;
   readonly file: string;
   readonly why: string;

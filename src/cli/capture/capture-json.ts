@@ -47,13 +47,13 @@ function entryOf(json: JsonObject, index: number | undefined): JsonObject {
   return entry;
 }
 
-/** The sizes that a HAR entry declares. In HAR 1.2 `bodySize` is -1 if it is unknown, and 0 if there is no body. */
+/** Returns the sizes that a HAR entry declares. In HAR 1.2, a `bodySize` of -1 means unknown, and 0 means no body. */
 function declaredSizes(request: JsonObject, headers: readonly (readonly [string, string])[]): number[] {
   const size = request['bodySize'];
   return [...contentLengths(headers), ...(typeof size === 'number' && size >= 0 ? [size] : [])];
 }
 
-/** The body of an entry. @throws UsageError if the export left it out, or cut it. */
+/** Returns the body of an entry. @throws UsageError if the export left the body out, or cut it. */
 function bodyOf(
   request: JsonObject,
   method: string,
@@ -86,7 +86,7 @@ export function readHar(json: JsonObject, index?: number): Capture {
     method,
     url,
     target: targetOf(url),
-    // Drops pseudo-headers of HTTP/2 exports, except `:authority`, which is compared like `Host`.
+    // Removes the pseudo-headers of HTTP/2 exports. `:authority` is kept, and compared like `Host`.
     headers: headers.filter(([name]) => !/^:(?!authority$)/.test(name)),
     body,
     ...(!Number.isNaN(started) && { receivedAt: started }),

@@ -1,9 +1,9 @@
 // Defines a capture, and reads the parts that all its forms have: URL, headers, body. The readers of the four forms use
-// it; `proto-webhooks explain` works on it.
+// it; `proto-webhooks explain` works on captures.
 import { isJsonObject, type JsonObject } from '../../codec/members.ts';
 import { UsageError } from '../shell.ts';
 
-/** A delivery as it was captured, with only those parts that the capture has. */
+/** A captured delivery. It has only those parts that were captured. */
 export interface Capture {
   readonly form: 'raw HTTP' | 'HAR entry' | 'curl command' | 'vector';
   /** The method, in upper case. */
@@ -14,38 +14,40 @@ export interface Capture {
   readonly target: string;
   readonly headers: readonly (readonly [string, string])[];
   readonly body: Uint8Array;
-  /** Present if the delivery was refused by its headers and its body was not read. */
+  /** Present if the delivery was refused because of its headers, so that its body was not read. */
   readonly bodyless?: true;
   /** The time of receipt, if the capture has it. Unix ms. */
   readonly receivedAt?: number;
-  /** The whole vector, if it is one: it also names the senders. */
+  /** The whole vector, if the capture is one. It names the senders too. */
   readonly vector?: JsonObject;
-  /** The changes in reading it that could matter. */
+  /** Notes on changes that were made while reading and may influence the result. */
   readonly notes: readonly string[];
 }
 
-/** `value` if it is an object, for `?.`. */
+/** Returns `value` if it is an object, otherwise undefined. It allows `?.` on unknown values. */
 export function asRecord(value: unknown): JsonObject | undefined {
   return isJsonObject(value) ? value : undefined;
 }
 
-/** An absolute URL. @throws UsageError for any other value. */
+/** Returns an absolute URL. @throws UsageError for any other value. */
 export function absoluteUrl(value: unknown, owner: string): string {
   if (typeof value === 'string' && /^https?:\/\/./i.test(value)) return value;
   throw new UsageError(`${owner} has no absolute request.url`);
 }
 
-/** The path and query in the text of a URL. */
+/** Returns the path and query of a URL, without changing their text. */
 export function targetOf(url: string): string {
   return /^[^:]+:\/\/[^/?#]*([^#]*)/.exec(url)?.[1] || '/';
 }
 
-/** The value if it is text, else `fallback`. */
+/** Returns the value if it is text, otherwise `fallback`. */
 export function textOr(value: unknown, fallback: string): string {
   return typeof value === 'string' ? value : fallback;
 }
 
-/** True for a value with a text of its own. The `toString` of an object may be a member of the capture. */
+/**
+ * True for a primitive value, which is safe to turn into text. An object of the capture may have its own `toString`.
+ */
 const isPlain = (value: unknown): boolean => typeof value !== 'object' || value === null;
 
 function pairOf(header: unknown): [string, string] | undefined {
@@ -60,7 +62,8 @@ function pairOf(header: unknown): [string, string] | undefined {
 }
 
 /**
- * The headers, given as `{name, value}[]`, `[name, value][]`, or an object whose values are strings or lists of them.
+ * Returns the headers. They are given as `{name, value}[]`, `[name, value][]`, or an object whose values are strings or
+ * lists of strings.
  * @throws UsageError if they are missing or have another form.
  */
 export function headerPairs(value: unknown, owner: string): [string, string][] {
@@ -78,7 +81,7 @@ export function headerPairs(value: unknown, owner: string): [string, string][] {
   );
 }
 
-/** The bytes of a body. Text is UTF-8. */
+/** Returns the bytes of a body. Text is encoded as UTF-8. */
 export function bodyBytes(text: unknown, base64 = false): Uint8Array {
   if (text === undefined || text === null) return new Uint8Array();
   if (typeof text !== 'string') throw new UsageError('the body must be a string');
@@ -86,15 +89,15 @@ export function bodyBytes(text: unknown, base64 = false): Uint8Array {
 }
 
 /**
- * The error for a body that was cut.
- * @param there the bytes of it that the capture has.
- * @param told the number of bytes that it should have.
+ * Returns the error for a body that was cut.
+ * @param there the number of bytes that the capture has.
+ * @param told the number of bytes that the body should have.
  */
 export function cutShort(there: number, told: number): UsageError {
   return new UsageError(`cut short inside the body: ${told - there} of its ${told} bytes are missing`);
 }
 
-/** The numbers in the Content-Length lines. */
+/** Returns the numbers in the Content-Length lines. */
 export function contentLengths(headers: readonly (readonly [string, string])[]): number[] {
   const lines = headers.filter(([name]) => name.toLowerCase() === 'content-length');
   return lines
@@ -103,8 +106,8 @@ export function contentLengths(headers: readonly (readonly [string, string])[]):
 }
 
 /**
- * Requires a whole body. More bytes than declared are no fault of a capture: exporters decode compressed bodies.
- * @throws UsageError if there are fewer.
+ * Checks that the body is complete. It may have more bytes than declared, because exporters decode compressed bodies.
+ * @throws UsageError if it has fewer.
  */
 export function requireWhole(body: Uint8Array, told: readonly number[]): void {
   const most = Math.max(0, ...told);

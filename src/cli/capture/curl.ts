@@ -1,10 +1,10 @@
-// Reads a `curl` command as browsers and API tools copy it. Nothing of it is expanded or run. The reader of captures
-// calls it.
+// Reads a `curl` command in the form in which browsers and API tools copy it. Nothing in it is expanded or run. The
+// reader of captures calls it.
 import { parseArgs } from 'node:util';
 import { UsageError } from '../shell.ts';
 import { type Capture, contentLengths, requireWhole, targetOf } from './capture.ts';
 
-/** The escapes of Bash's `$'…'`, with which browsers write bodies that have quotes or non-ASCII text. */
+/** The escapes of Bash's `$'…'`. Browsers use this form for bodies with quotes or non-ASCII text. */
 const ANSI: Readonly<Record<string, string>> = {
   n: '\n',
   r: '\r',
@@ -17,7 +17,7 @@ const ANSI: Readonly<Record<string, string>> = {
   '0': '\0',
 };
 
-/** The character of an escape. @throws UsageError */
+/** Returns the character of a hexadecimal escape. @throws UsageError if there is no such character */
 function characterOf(digits: string): string {
   const code = Number.parseInt(digits, 16);
   if (code <= 0x10ffff) return String.fromCodePoint(code);
@@ -34,7 +34,7 @@ function ansiText(raw: string): string {
   );
 }
 
-/** The meaning of quoted text, by the characters that open the quote. */
+/** Functions that read quoted text, by the characters that open the quote. */
 const QUOTES: Readonly<Record<string, (inner: string) => string>> = {
   "$'": ansiText,
   "'": (inner) => inner,
@@ -44,7 +44,10 @@ const QUOTES: Readonly<Record<string, (inner: string) => string>> = {
 /** White space, a continued line, an escaped character, the opening of a quote, or other text. */
 const PIECE = /(?<blank>\s+)|\\\r?\n|\\(?<escaped>[^])|(?<quote>\$'|['"])|(?<plain>[^\s'"\\$]+|\$)/y;
 
-/** The end of a quote. It is a loop, because a regular expression runs out of stack for a quoted body of some MiB. */
+/**
+ * Returns the end of a quote. It is a loop, because a regular expression runs out of stack for a quoted body of some
+ * MiB.
+ */
 function quoteEnd(command: string, from: number, quote: string): number {
   if (quote === "'") return command.indexOf(quote, from);
   let at = from;
@@ -53,11 +56,11 @@ function quoteEnd(command: string, from: number, quote: string): number {
 }
 
 /**
- * The words of a shell command: quotes, `$'…'`, backslashes and continued lines.
+ * Returns the words of a shell command, with quotes, `$'…'`, backslashes and continued lines.
  *
- * `shell-quote` is not used: it ends a quote that is cut short, and drops the quotes in it. `shlex` neither: it keeps
- * the backslash of `"\$"` and loses `$'\U0001F600'`. A signature covers those bytes.
- * @throws UsageError if a quote does not end.
+ * `shell-quote` cannot be used: it accepts a quote without an end, and drops quotes inside it. `shlex` cannot either:
+ * it keeps the backslash of `"\$"` and loses `$'\U0001F600'`. A signature covers these bytes.
+ * @throws UsageError if a quote has no end.
  */
 function shellWords(command: string): string[] {
   const words: string[] = [];
@@ -73,7 +76,7 @@ function shellWords(command: string): string[] {
 }
 
 interface Piece {
-  /** Undefined for blanks, or the end of a continued line. */
+  /** The text of the piece; undefined for blanks, or for the end of a continued line. */
   readonly text: string | undefined;
   readonly isBlank: boolean;
   readonly end: number;
@@ -98,7 +101,7 @@ const OPTIONS = {
   'data-ascii': { type: 'string', multiple: true },
   json: { type: 'string', multiple: true },
   url: { type: 'string' },
-  // These are known so that their values are not taken for a URL.
+  // These options are listed only so that their values are not taken for the URL.
   'user-agent': { type: 'string', short: 'A' },
   user: { type: 'string', short: 'u' },
   cookie: { type: 'string', short: 'b' },
@@ -114,7 +117,7 @@ const OPTIONS = {
 
 type ReadFile = (name: string) => Promise<Uint8Array>;
 
-/** The options of curl for a body: `file` if `@name` means a file, `strip` if line ends are dropped from it. */
+/** The options of curl for a body. `file`: `@name` names a file. `strip`: line ends are removed from that file. */
 const DATA = [
   { name: 'data', file: true, strip: true },
   { name: 'data-ascii', file: true, strip: true },
@@ -140,7 +143,7 @@ function headerOf(line: string): [string, string] {
 
 type Given = { readonly [K in keyof typeof OPTIONS]?: string | string[] };
 
-/** The parts of the body, with the text that curl writes between them. */
+/** Returns the parts of the body, with the text that curl puts between them. */
 async function partsOf(given: Given, readFile: ReadFile): Promise<readonly Buffer[]> {
   const parts: Buffer[] = [];
   for (const how of DATA) {
@@ -189,7 +192,7 @@ export async function readCurl(command: string, readFile: ReadFile): Promise<Cap
     allowPositionals: true,
   });
   const given = values as Given;
-  // `parseArgs` gives true for an option without a value.
+  // For an option without a value, `parseArgs` returns true.
   const bare = Object.entries(values).find(
     ([name, value]) => Object.hasOwn(OPTIONS, name) && [value].flat().includes(true),
   );

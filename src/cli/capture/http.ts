@@ -1,4 +1,4 @@
-// Reads a raw HTTP request by Node's own parser, fed from memory. The reader of captures calls it. `captureRefused`
+// Reads a raw HTTP request with Node's own parser, from memory. The reader of captures calls it. `captureRefused`
 // writes captures in this form.
 import { createServer, type IncomingMessage } from 'node:http';
 import { Duplex } from 'node:stream';
@@ -20,7 +20,10 @@ function split(bytes: Uint8Array): Split {
   return { head: text.slice(0, end.index), body: bytes.subarray(end.index + end[0].length) };
 }
 
-/** The head for the parser, which only knows HTTP/1.1: without the version of HTTP/2 dumps and their pseudo-headers. */
+/**
+ * Returns the head in a form for the parser, which only knows HTTP/1.1. The version and the pseudo-headers of HTTP/2
+ * dumps are replaced.
+ */
 function normalHead(head: string): string {
   const lines = head.split(/\r?\n/);
   const [start = '', ...fields] = lines;
@@ -38,7 +41,7 @@ function normalHead(head: string): string {
   ].join('\r\n');
 }
 
-/** Both directions of a connection that is only read from. */
+/** Returns a stream that acts as a connection which only sends these bytes. */
 function connectionOf(bytes: Uint8Array): Duplex {
   let sent = false;
   return new Duplex({
@@ -54,15 +57,15 @@ function connectionOf(bytes: Uint8Array): Duplex {
 interface Parsed {
   readonly message: IncomingMessage;
   readonly body: Uint8Array;
-  /** True if the parser saw the end. */
+  /** True if the parser reached the end of the request. */
   readonly whole: boolean;
 }
 
-/** Parses a request by a server that listens nowhere. @throws UsageError with the parser's reason. */
+/** Parses a request with a server that listens on no port. @throws UsageError with the parser's reason. */
 function parse(bytes: Uint8Array): Promise<Parsed> {
   const server = createServer({ maxHeaderSize: 1 << 20, requireHostHeader: false });
   return new Promise((resolve, reject) => {
-    // The parser also reports input that ends too soon; then the message itself does not.
+    // If the input ends too soon, the server reports that too. The message itself then reports nothing.
     let end = (error: Error & { readonly reason?: string }): void => {
       reject(new UsageError(`no HTTP request (${error.reason ?? error.message})`));
     };
@@ -74,7 +77,7 @@ function parse(bytes: Uint8Array): Promise<Parsed> {
       const finish = (): void => {
         resolve({ message, body: new Uint8Array(Buffer.concat(chunks)), whole: message.complete });
       };
-      // Bytes behind a whole request are not read, and are no fault of it.
+      // Bytes after a complete request are not read, and do not make it wrong.
       end = () => {
         if (!message.complete) finish();
       };
@@ -82,7 +85,7 @@ function parse(bytes: Uint8Array): Promise<Parsed> {
       for (const event of ['end', 'error', 'close']) message.on(event, finish);
     };
     for (const event of ['request', 'checkContinue', 'checkExpectation']) server.on(event, take);
-    // For CONNECT, Node hands over the connection instead of a request.
+    // For CONNECT, Node passes on the connection instead of a request.
     server.on('connect', () => reject(new UsageError('a CONNECT request, which delivers nothing')));
     server.on('clientError', (error: Error) => end(error));
     server.emit('connection', connectionOf(bytes));
@@ -93,7 +96,7 @@ function pairs(raw: readonly string[]): [string, string][] {
   return Array.from({ length: raw.length / 2 }, (_, i) => [raw[2 * i] ?? '', raw[2 * i + 1] ?? '']);
 }
 
-/** The facts that `captureRefused` adds to a capture, in a field before those of the request. */
+/** Reads the facts that `captureRefused` writes into a field before those of the request. */
 function captured(head: string): {
   readonly head: string;
   readonly about: Pick<Capture, 'receivedAt' | 'bodyless'> & { readonly url?: string };
@@ -113,14 +116,16 @@ function captured(head: string): {
   };
 }
 
-/** The note about bytes behind the body. A line feed at the end comes from an editor. */
+/**
+ * Returns the note about bytes after the body. White space at the end usually comes from an editor, and gets no note.
+ */
 function leftOut(rest: Uint8Array, declared: number): string[] {
   const left = rest.length - declared;
   if (left <= 0 || /^\s*$/.test(Buffer.from(rest).subarray(-left).toString('latin1'))) return [];
   return [`${left} bytes after the ${declared} of Content-Length were left out.`];
 }
 
-/** Reads a request as `tcpdump`, `nc` or a proxy's log shows it. Lines may end in LF alone. */
+/** Reads a request in the form in which `tcpdump`, `nc` or a proxy's log shows it. Lines may end in LF alone. */
 export async function readHttp(bytes: Uint8Array): Promise<Capture> {
   const { head: firstHead, body: rest } = split(bytes);
   const { head, about } = captured(firstHead);

@@ -11,11 +11,11 @@ const EXPECTED =
 
 /** Options for reading a capture. */
 export interface ReadCaptureOptions {
-  /** The name for messages. */
+  /** The name of the input, for messages. */
   readonly file: string;
-  /** The entry of a HAR with several, from 0. */
+  /** The index of the entry in a HAR with several entries, from 0. */
   readonly entry?: number;
-  /** Reads the file that `curl --data-binary @file` names. */
+  /** Reads a file that the curl command names, as in `--data-binary @file`. */
   readonly readFile: (name: string) => Promise<Uint8Array>;
 }
 

@@ -1,9 +1,9 @@
-// Has the advice for failed steps whose code already says what is wrong. The search for causes uses it after its own
+// Gives advice for failed steps whose code already says what is wrong. The search for causes uses it if its own
 // searches found nothing.
 import { ALGORITHM_NAMES } from '../../crypto/algorithms.ts';
 import type { Cause, Finding, Step } from './explain-case.ts';
 
-/** The advice for a step whose code says enough, by cause and code. Any other code has a search of its own. */
+/** The advice, by cause and code. Codes that are not listed have a search of their own. */
 const FIXES: Readonly<Partial<Record<Cause, Readonly<Record<string, string>>>>> = {
   request: {
     method_not_allowed:
@@ -52,7 +52,7 @@ const ENVELOPE =
   'The seller has to send the envelope of the contract: idempotency_key, task_id and status, a report below result.';
 const CHALLENGE = 'The seller has to send the proof of control with this member as the contract says.';
 
-/** The finding for a step whose code is explanation enough; undefined for any other. */
+/** Returns the finding for a step whose code is explanation enough; undefined for any other code. */
 export function adviceFor({ id, code = '', detail = '' }: Step): Finding | undefined {
   const found = (cause: Cause, fix: string): Finding => ({
     cause,

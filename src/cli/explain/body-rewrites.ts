@@ -1,5 +1,5 @@
-// Finds the bytes that a seller signed among those that parsers, serialisers, editors and charsets make of a body. The
-// search for causes calls it for digests and legacy MACs.
+// Finds the bytes that a seller signed. It tries the forms that parsers, serialisers, editors and charsets make of a
+// body. The search for causes calls it for digests and legacy MACs.
 import { gunzipSync } from 'node:zlib';
 import { stringEnd } from '../../codec/json-reader.ts';
 import { type Cause, type Change, CUT_SHORT, type Finding } from './explain-case.ts';
@@ -23,25 +23,25 @@ function utf8(body: Uint8Array): string | undefined {
   }
 }
 
-/** The body with that end instead of the white space at its own. */
+/** Returns the body with its trailing white space replaced by `end`. */
 const ended =
   (end: string) =>
   (body: Uint8Array): Uint8Array =>
     bytesOf(latin1(body).trimEnd() + end);
 
-/** The body's characters as Latin-1 bytes; undefined if Latin-1 lacks one, or all are ASCII. */
+/** Returns the body's characters as Latin-1 bytes. Undefined if Latin-1 lacks a character, or if all are ASCII. */
 function asLatin1(body: Uint8Array): Uint8Array | undefined {
   const text = new TextDecoder().decode(body);
   return /[\u0100-\uffff]/.test(text) || !/[\u0080-\u00ff]/.test(text) ? undefined : bytesOf(text);
 }
 
-/** The body before its UTF-8 was taken for Latin-1 and encoded again; undefined if it was not. */
+/** Undoes a double encoding: UTF-8 that was read as Latin-1 and encoded as UTF-8 again. Undefined if there was none. */
 function undoneMojibake(body: Uint8Array): Uint8Array | undefined {
   const bytes = asLatin1(body);
   return bytes && utf8(bytes) !== undefined ? bytes : undefined;
 }
 
-/** Changes to bytes that ignore the JSON in them. Each returns the bytes before the change. */
+/** Changes of bytes that do not depend on JSON. Each function returns the bytes before the change. */
 const BYTE_FORMS: readonly (readonly [
   cause: Cause,
   how: string,
@@ -85,7 +85,7 @@ const BYTE_FORMS: readonly (readonly [
   ],
 ];
 
-/** Bytes that the seller may have signed, and their differences from those that arrived. */
+/** Bytes that the seller may have signed, and how they differ from the bytes that arrived. */
 interface Signed {
   readonly bytes: Uint8Array;
   readonly changes: () => readonly Change[];
@@ -97,8 +97,8 @@ const NEWLINE: Change = {
 };
 
 /**
- * The forms of a body that may have been signed.
- * @param json the body's text without white space around it, if it is JSON.
+ * Returns the forms of a body that may have been signed.
+ * @param json the body's text without surrounding white space, if it is JSON.
  */
 function* signedForms(body: Uint8Array, json: string | undefined, work: Work): Generator<Signed> {
   for (const [cause, how, made, fix] of BYTE_FORMS) {
@@ -116,7 +116,7 @@ function* signedForms(body: Uint8Array, json: string | undefined, work: Work): G
   }
 }
 
-/** The deepest nesting with which a body is taken for JSON: the parser takes some 60 bytes for each level. */
+/** The deepest nesting of a body that is parsed as JSON. The parser needs some 60 bytes of memory for each level. */
 const MOST_LEVELS = 1_000_000;
 
 function isTooDeep(text: string): boolean {
@@ -140,7 +140,7 @@ function isJson(text: string): boolean {
   }
 }
 
-/** The finding if nothing matched. */
+/** Returns the finding if no form of the body matched. */
 function guess(text: string | undefined, isWhole: boolean, isCut: boolean): Change {
   if (text === '')
     return {
@@ -171,14 +171,14 @@ function guess(text: string | undefined, isWhole: boolean, isCut: boolean): Chan
   };
 }
 
-/** The bound of the search: a few seconds of hashing and writing. Bytes. */
+/** The limit of the search: a few seconds of hashing and writing. Bytes. */
 const MOST_WORK = 512 * 1024 * 1024;
 
 /**
  * Finds the bytes that the seller signed, by a digest or a MAC.
- * @param isSigned true for the signed bytes.
- * @param most bounds the bytes that are written and hashed.
- * @returns at least one finding. It is not proved if nothing matched, and then it says if the search was cut short.
+ * @param isSigned true if these bytes were signed.
+ * @param most limits the bytes that are written and hashed.
+ * @returns at least one finding. If nothing matched, it is not proved, and says if the search was cut short.
  */
 export function searchBody(
   body: Uint8Array,
@@ -188,7 +188,7 @@ export function searchBody(
 ): readonly Finding[] {
   const work: Work = { left: most };
   const text = utf8(body);
-  // `trim` takes a byte order mark for white space.
+  // `trim` removes a byte order mark too, as it is white space for it.
   const trimmed = text?.trim();
   const json = trimmed !== undefined && isJson(trimmed) ? trimmed : undefined;
   for (const { bytes, changes } of signedForms(body, json, work)) {
@@ -201,12 +201,15 @@ export function searchBody(
   return [{ step, proved: false, fix: FIX, ...change, says: isCut ? `${says} ${CUT_SHORT}` : says }];
 }
 
-/** The largest body whose gzip is undone: as large as a capture may be. Bytes. */
+/** The largest body that is unzipped: as large as a capture may be. Bytes. */
 const MOST_UNZIPPED = 64 * 1024 * 1024;
 
 const isGzip = (body: Uint8Array): boolean => body[0] === 0x1f && body[1] === 0x8b;
 
-/** The body without gzip. Undefined if it has none, is too large without it, or has it twice, which may have no end. */
+/**
+ * Returns the body without gzip. Undefined if it is not compressed, or is too large without gzip. A body that was
+ * compressed twice is refused too, because there might be no end to it.
+ */
 export function gunzipped(body: Uint8Array): Uint8Array | undefined {
   if (!isGzip(body)) return undefined;
   try {

@@ -1,4 +1,5 @@
-// Finds a cause for each failed step, by trying the delivery again with one thing changed. `explainDelivery` calls it.
+// Finds a cause for each failed step: it changes one thing of the delivery, and tries again. `explainDelivery` calls
+// it.
 import { hmacSecretsOf } from '../../auth/credentials.ts';
 import { hmacProtocol } from '../../auth/hmac.ts';
 import { readSignatureFields, MAX_VALIDITY_S } from '../../auth/rfc9421/checks.ts';
@@ -16,7 +17,7 @@ import { lookAtSignature } from './signature-search.ts';
 const passes = (steps: readonly Step[], id: string): boolean =>
   steps.some((step) => step.id === id && step.verdict === 'pass');
 
-/** Check 1: tries the same delivery with its headers repaired. */
+/** Check 1: repairs the headers, and tries the same delivery again. */
 const lookAtHeaders: Look = async ({ input }, step, again) => {
   for (const { headers, change } of headerRepairs(input.capture.headers)) {
     const capture = { ...input.capture, headers };
@@ -34,14 +35,14 @@ const tagOf = ({ request }: Case): string => {
   return fields.kind === 'parsed' ? (fields.input.parameters.tag ?? '') : '';
 };
 
-/** The protocol that the tag names; without one the first accepted. */
+/** Returns the protocol that the tag names; without a tag the first accepted protocol. */
 function protocolOf(made: Case): Protocol {
   const { protocols } = made.context;
   const tag = tagOf(made);
   return protocols.find(({ signatureTag }) => signatureTag === tag) ?? protocols[0];
 }
 
-/** Check 3: another tag is usually a name of the protocol that is not accepted. */
+/** Check 3: a wrong tag is usually one of a protocol name that the receiver does not accept. */
 const lookAtTag: Look = async (made, step) => {
   const tag = tagOf(made);
   const name = /^([a-z][a-z0-9-]*)\/webhook-signing\/v1$/.exec(tag)?.[1];
@@ -64,11 +65,11 @@ const lookAtTag: Look = async (made, step) => {
   ];
 };
 
-/** The step of time zones, whole half hours from UTC. Three zones with 45 minutes are not recognised. Seconds. */
+/** Time zones differ from UTC by multiples of half an hour. Three zones with 45 minutes are not recognised. Seconds. */
 const HALF_HOUR_S = 1_800;
-/** The zone with the largest offset from UTC. Seconds. */
+/** The largest offset of a time zone from UTC. Seconds. */
 const WIDEST_ZONE_S = 14 * 3_600;
-/** The allowed distance from a whole half hour, for transit and clocks that differ a little. Seconds. */
+/** The allowed deviation from a multiple of half an hour, for transit and small differences of clocks. Seconds. */
 const ZONE_SLACK_S = 120;
 
 function zoneText(seconds: number): string {
@@ -105,14 +106,14 @@ function validityOf(seconds: number): Why | undefined {
 const CHECK_CLOCKS =
   'Check both clocks (NTP), and that deliveries do not wait in a queue after they are signed: every attempt has to be signed anew.';
 
-/** The receiver's own report about its clock (verification.md §2.35). */
+/** The text about what the receiver itself reports about its clock (verification.md §2.35). */
 const OWN_CLOCK =
   "If the receiver's clock is wrong, it answers 503 clock_skew with an alarm once its store's clock shows that, or three deliveries in a row are off by a similar amount. Before that it answers 401.";
 
 /**
- * The cause of a `created` that is not near the receipt.
+ * Finds the cause of a `created` that is far from the time of receipt.
  * @param off seconds by which `created` is ahead of the receipt.
- * @param isLeast true if the receipt is unknown and was earlier: then it is ahead by more.
+ * @param isLeast true if the receipt was at an unknown, earlier time: then `created` is ahead by more than `off`.
  */
 function skewOf(off: number, isLeast: boolean): Why {
   const zone = Math.round(off / HALF_HOUR_S) * HALF_HOUR_S;
@@ -154,7 +155,7 @@ const lookAtClock: Look = async ({ request, input }, step) => {
   return [{ step: step.id, ...why }];
 };
 
-/** Check 8: another edition may allow the key's purpose, or none does. */
+/** Check 8: finds another edition that allows the key's purpose, or reports that none does. */
 const lookAtPurpose: Look = async (made, step, again) => {
   const { input, request } = made;
   const { purposeMember } = protocolOf(made);
@@ -188,7 +189,7 @@ const lookAtPurpose: Look = async (made, step, again) => {
 
 const sameBytes = (a: Uint8Array, b: Uint8Array): boolean => Buffer.compare(a, b) === 0;
 
-/** Check 11: searches the bytes of the digest. */
+/** Check 11: searches the bytes to which the digest belongs. */
 const lookAtBody: Look = async ({ input, request, context }, step) => {
   const { headers, rawBody } = request.delivery;
   const digest = readContentDigest(headers.get('content-digest') ?? []);
@@ -225,7 +226,9 @@ function timeFinding(timestamp: string, receivedAt: number, step: string): Findi
   };
 }
 
-/** A way in which the legacy signature may have been made or written. `prefix` stands before the body. */
+/**
+ * A way in which the seller may have made or written the legacy signature. `prefix` returns the text before the body.
+ */
 interface HmacForm {
   readonly prefix: (timestamp: string) => string;
   readonly says: string;
@@ -250,7 +253,7 @@ const HMAC_FORMS: readonly HmacForm[] = [
   },
 ];
 
-/** The legacy HMAC: looks at its clock, its form, and the body. */
+/** The legacy HMAC: checks its time, its form, and the body. */
 const lookAtHmac: Look = async ({ input, request, context }, step) => {
   const { headers, rawBody } = request.delivery;
   const named = hmacProtocol(headers, context.protocols);
@@ -278,7 +281,7 @@ const lookAtHmac: Look = async ({ input, request, context }, step) => {
   return [unknown(step, says, fix), ...found];
 };
 
-/** The searches by step. If one finds nothing, or there is none for a step, its code explains it. */
+/** The search for each step. If it finds nothing, or the step has none, the step's code explains the failure. */
 const LOOKS: Readonly<Record<string, Look>> = {
   '1': lookAtHeaders,
   '3': lookAtTag,
@@ -290,12 +293,12 @@ const LOOKS: Readonly<Record<string, Look>> = {
   hmac: lookAtHmac,
 };
 
-/** The steps about the body's bytes: one of them fails if the body was changed in transit. */
+/** The steps about the body's bytes. If the body was changed in transit, one of them fails. */
 const BODY_STEPS = ['11', 'hmac'];
 
 /**
- * Undoes gzip that was added in transit. If the body is as it was signed, the seller itself compressed it, and nothing
- * is undone.
+ * Removes gzip that was added in transit. If the compressed body is the signed one, the seller compressed it, and gzip
+ * stays.
  * @returns findings for each step that failed; undefined if there is no gzip.
  */
 async function undoGzip(
@@ -337,7 +340,7 @@ async function causesOf(made: Case, step: Step, again: Again): Promise<readonly 
   ];
 }
 
-/** Finds the causes: at least one for each step that failed. */
+/** Finds the causes, at least one for each step that failed. */
 export async function findCauses(
   made: Case,
   steps: readonly Step[],

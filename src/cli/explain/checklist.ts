@@ -1,4 +1,4 @@
-// Judges a delivery by each of the receiver's own checks, where possible also those after the first failure.
+// Judges a delivery with the receiver's own checks. If possible, it makes also the checks after the first failure.
 // `explainDelivery` calls it, once for each variant that it tries.
 import type { AuthContext, AuthRequest, AuthResult } from '../../auth/auth-contract.ts';
 import { authenticateHmac } from '../../auth/hmac.ts';
@@ -19,7 +19,10 @@ import type { AuthPolicy } from '../../config/sender-entry.ts';
 import { MS_FROM } from '../shell.ts';
 import type { ExplainInput, Known, KnownRevocations, Step } from './explain-case.ts';
 
-/** A resolver for checks 7 and 9 with the known facts. A revoked key stays revoked, however old the list is. */
+/**
+ * Returns a resolver for checks 7 and 9 that answers from the known facts. A revoked key stays revoked, even if the
+ * list is old.
+ */
 export function withKnown(keys: KeyResolver, { revocations, keysFault }: Known): KeyResolver {
   return {
     ...keys,
@@ -31,7 +34,7 @@ export function withKnown(keys: KeyResolver, { revocations, keysFault }: Known):
   };
 }
 
-/** The checks that `authenticateSignature` makes, in its order. */
+/** The checks that `authenticateSignature` makes, in the same order. */
 const CHECKS: readonly (readonly [CheckId, string])[] = [
   [1, 'Signature-Input, Signature, Content-Digest can be read'],
   [2, 'all parameters are there'],
@@ -46,14 +49,14 @@ const CHECKS: readonly (readonly [CheckId, string])[] = [
   [11, 'Content-Digest matches the body'],
 ];
 
-/** The check of a legacy sender has no number. */
+/** The authentication of legacy senders, whose check has no number. */
 const LEGACY = { hmac: authenticateHmac, bearer: authenticateBearer } as const;
 
 type Failure = Exclude<AuthResult, { kind: 'authentic' }>;
 
-/** The facts on which a verdict depends, besides the delivery. */
+/** The facts that a verdict needs besides the delivery. */
 interface Judging extends Known, Pick<ExplainInput, 'receivedAtAssumed'> {
-  /** True if the capture has no body: checks that need it are left open. */
+  /** True if the capture has no body. Checks that need the body are then left open. */
   readonly bodyless?: boolean | undefined;
 }
 
@@ -63,7 +66,7 @@ const NO_TIME = {
   detail: 'the signature has expired by now, and the time of receipt is unknown: give it by --received-at',
 } as const;
 
-/** The failure of a delivery. @returns undefined if it is authentic. */
+/** Returns the failure of a delivery. @returns undefined if the delivery is authentic. */
 async function failure(
   context: AuthContext,
   request: AuthRequest,
@@ -83,9 +86,9 @@ async function failure(
   }
 }
 
-/** The rows of checks 1 to 11, given the first that failed. */
+/** Returns the rows of checks 1 to 11, given the failure. */
 function rows(failed: Failure | undefined): Step[] {
-  // A rewritten Host is found after the signature has verified, and has the number of that check.
+  // A rewritten Host is found only after the signature was verified, but it has the number of check 10.
   const at = failed === undefined ? Number.POSITIVE_INFINITY : Number(failed.check ?? 10);
   return CHECKS.map(([check, title]): Step => {
     const row = { id: String(check), title };
@@ -101,7 +104,7 @@ const UNSEEN: KnownRevocations = {
   detail: 'no revocation list was read: --agent-url reads it',
 };
 
-/** The row of check 9. It passes only if a list was looked for. */
+/** Returns the row of check 9. It passes only if a revocation list was searched. */
 function revocationRow(row: Step, { revocations = UNSEEN }: Known): Step {
   const { state, detail } = revocations;
   const why = detail === undefined ? {} : { detail };
@@ -117,7 +120,9 @@ const REPLAY: Step = {
   detail: "only the receiver's store knows",
 };
 
-/** The row of checks 9a and 12. It is open, unless the store's content is known and the checks before passed. */
+/**
+ * Returns the row of checks 9a and 12. It is open unless the store's content is known and all earlier checks passed.
+ */
 function storeRow({ delivery }: AuthRequest, before: readonly Step[], { seen }: Known): Step {
   const fields = readSignatureFields(delivery.headers);
   if (!seen || fields.kind !== 'parsed' || before.some(({ verdict }) => verdict === 'fail')) return REPLAY;
@@ -135,7 +140,7 @@ function storeRow({ delivery }: AuthRequest, before: readonly Step[], { seen }: 
   };
 }
 
-/** Check 11 by itself. It needs no key, so it can be judged whatever failed before. */
+/** Makes check 11 separately. It needs no key, so it can be made even if an earlier check failed. */
 function digestRow(
   { delivery }: AuthRequest,
   { hashes }: AuthContext,
@@ -151,7 +156,7 @@ function digestRow(
   };
 }
 
-/** The time at which check 5 would pass, so that later checks can be judged; undefined if there is none. */
+/** Returns the time at which check 5 would pass, so that later checks can be made; undefined if there is none. */
 function momentOf({ delivery }: AuthRequest): number | undefined {
   const fields = readSignatureFields(delivery.headers);
   const created = fields.kind === 'parsed' ? fields.input.parameters.created : undefined;
@@ -191,8 +196,8 @@ async function legacyStep(
 }
 
 /**
- * The steps that judge if the body is a report, for senders whose HMAC counts for reports alone (verification.md
- * §2.22).
+ * Returns the steps that check if the body is a report. They are for senders whose HMAC is accepted only for reports
+ * (verification.md §2.22).
  */
 function reportSteps(scheme: string, { delivery, senders }: AuthRequest, { bodyless }: Judging): Step[] {
   if (scheme !== 'hmac' || senders[0]?.auth.scheme !== 'signature') return [];
@@ -204,7 +209,7 @@ function reportSteps(scheme: string, { delivery, senders }: AuthRequest, { bodyl
   return [{ ...row, verdict: 'fail', code: 'webhook_mode_mismatch', detail }];
 }
 
-/** The steps for a proof of control, which is no event: registrations or `onChallenge` decide. */
+/** Returns the steps for a proof of control. It is not an event: registrations or `onChallenge` decide about it. */
 function challengeSteps(payload: JsonObject): Step[] {
   const read = readChallenge(payload);
   const wrong = typeof read === 'string' ? { code: 'challenge_refused', detail: read } : undefined;
@@ -251,8 +256,8 @@ function bodySteps({ delivery, senders }: AuthRequest, { bodyless }: Judging): S
 }
 
 /**
- * Every step of the receiver with its verdict, by the receiver's own checks. Steps after the first failure are judged
- * if they can be by themselves.
+ * Returns every step of the receiver with its verdict, by the receiver's own checks. Steps after the first failure are
+ * judged too, if they do not depend on it.
  */
 export async function checklist(
   context: AuthContext,

@@ -1,5 +1,5 @@
-// Reads the senders and their keys that a receiver would have, from the command line or from a vector. The verb
-// `explain` calls it once for all captures.
+// Reads the senders and keys of the receiver, from the command line or from a vector. The verb `explain` calls it once
+// for all captures.
 import { resolve } from 'node:path';
 import type { Jwk } from '../../crypto/engine.ts';
 import { DEFAULT_EDITION, type EditionName } from '../../shared/editions.ts';
@@ -37,14 +37,14 @@ const NO_KEYS =
 
 const NO_AGENT = 'https://seller.invalid/mcp';
 
-/** The keys, one for each kid: the last one. */
+/** Returns one key for each kid: the last one. */
 function distinct(keys: readonly Jwk[]): Jwk[] {
   return [...new Map(keys.map((jwk) => [jwk['kid'], publicJwk(jwk)])).values()];
 }
 
 const NO_LIST: KnownRevocations = { state: 'none', detail: 'there is no revocation list' };
 
-/** The operator's revocation list as a receiver would judge it. */
+/** Returns the state of the operator's revocation list, as a receiver would judge it. */
 function revocationsOf({ revocation, faults }: Chain): KnownRevocations {
   if (revocation.state === 'fresh') return { state: 'fresh' };
   if (revocation.state === 'none') return NO_LIST;
@@ -54,14 +54,15 @@ function revocationsOf({ revocation, faults }: Chain): KnownRevocations {
 }
 
 /**
- * The reason why pins are undecided: a publisher's file that cannot be fetched might pin other keys than the JWKS has.
+ * Returns the reason why pins are unknown; otherwise undefined. A publisher's file that cannot be fetched might pin
+ * other keys than those in the JWKS.
  */
 function undecidedPins({ keys, faults }: Chain): string | undefined {
   const unpinned = keys.every(({ source }) => source === 'JWKS');
   return unpinned ? faults.find((text) => text.startsWith('adagents.json')) : undefined;
 }
 
-/** An agent whose documents are fetched. The keys `fromFlags` are pinned in addition. */
+/** Fetches the documents of an agent. The keys `fromFlags` are pinned in addition. */
 async function ofAgent(
   agentUrl: string,
   fromFlags: readonly Jwk[],
@@ -83,7 +84,7 @@ async function ofAgent(
   };
 }
 
-/** True if a vector names no key, so that keys have to come from elsewhere. */
+/** True if a vector names no key, so that its keys must be given in another way. */
 const isKeyless = (vector: JsonObject): boolean =>
   ['jwks_ref', 'jwks_override', 'senders', 'authentication'].every((name) => !(name in vector));
 
@@ -94,14 +95,17 @@ function vectorRevocations(setup: Setup): KnownRevocations {
   return { state: 'unusable', detail: `The revocation list is ${stale / 1000} s past its grace.` };
 }
 
-/** The senders of a vector and the state that it needs, as the loader reads them. @throws VectorError, ConfigError. */
+/**
+ * Returns the senders of a vector and the state that it needs, as the loader reads them. @throws VectorError,
+ * ConfigError.
+ */
 function ofVector(vector: JsonObject, fromFlags: readonly Jwk[], context: ShapeContext): Configured {
   const keys = fromFlags.length > 0 ? fromFlags : context.keys();
   if (keys.length === 0 && isKeyless(vector)) throw new UsageError(NO_KEYS);
-  // With keys from the command line all of them count, because `jwks_ref` names those of `keys.json`.
+  // If keys are given on the command line, all of them are used: `jwks_ref` only names keys of `keys.json`.
   const json = fromFlags.length > 0 ? { ...vector, jwks_ref: undefined } : vector;
   const own = { ...context, keys: () => distinct(keys) };
-  // Only the senders and the state of the setup are used, not its URL and time.
+  // Only the senders and the state of the setup are used, so URL and time do not matter here.
   const setup = setupOf(json, { url: '', nowMs: 0 }, own);
   const { revokedKids, usedNonces, fullKids } = setup;
   return {
@@ -123,10 +127,11 @@ function shapeContext(file: string, flags: SenderFlags, context: CliContext): Sh
 }
 
 /**
- * The configuration of a receiver, from the command line and, for a vector, from the vector. Secrets and agent of the
- * command line replace the vector's senders. Files are read and documents fetched once, for all captures.
+ * Reads the configuration of a receiver, from the command line and, if the capture is a vector, from the vector.
+ * Secrets and agent of the command line replace the vector's senders. Files are read and documents fetched once, for
+ * all captures.
  * @returns a function that returns the configuration for a capture. It throws UsageError if there is nothing to verify
- * with, or the vector cannot be read.
+ *   with, or if the vector cannot be read.
  */
 export async function readConfigured(
   flags: SenderFlags,
@@ -153,7 +158,10 @@ export async function readConfigured(
   };
 }
 
-/** The secret for reports of a sender that signs. @throws UsageError beside the credentials of a legacy sender. */
+/**
+ * Returns the secret for reports of a sender that signs. @throws UsageError if credentials of a legacy sender are given
+ * too.
+ */
 async function reportsOf(
   { reportsSecretFile: file, reportsSecretEnv: env }: SenderFlags,
   auth: Sender['auth'],

@@ -1,25 +1,25 @@
-// Types of `explain`: the capture and what is known, the steps, the causes, and the explanation.
+// Types of `explain`: the capture and the known facts, the steps, the causes, and the explanation.
 import type { AuthContext, AuthRequest, Target } from '../../auth/auth-contract.ts';
 import type { EditionName } from '../../shared/editions.ts';
 import type { Sender } from '../../config/sender-entry.ts';
 import type { Setup } from '../../vectors/subject.ts';
 import type { Capture } from '../capture/capture.ts';
 
-/** The facts about the senders' revocation list. The key ids that it revokes stand with the senders. */
+/** The known facts about the senders' revocation list. The revoked key ids are stored with the senders. */
 export interface KnownRevocations {
   /**
-   * `none`: there is no list, and none is required. `unusable`: it is stale, or no receiver accepts it, so the answer
-   * is 503.
+   * `none`: there is no list, and none is required. `unusable`: the list is stale, or no receiver accepts it, so that
+   * the answer is 503.
    */
   readonly state: 'fresh' | 'none' | 'unusable' | 'unknown';
-  /** The same in words. */
+  /** The state in words. */
   readonly detail?: string;
 }
 
-/** The facts beyond the capture itself. An absent member was not looked at. */
+/** The known facts in addition to the capture. An absent member was not determined. */
 export interface Known {
   readonly revocations?: KnownRevocations | undefined;
-  /** The reason why a receiver could not tell which keys count (check 7), so that it answers 503. */
+  /** The reason why a receiver could not tell which keys to use (check 7), so that it answers 503. */
   readonly keysFault?: string | undefined;
   /** The content of the receiver's store. */
   readonly seen?: Pick<Setup, 'usedNonces' | 'fullKids'> | undefined;
@@ -30,44 +30,47 @@ export interface ExplainInput extends Known {
   readonly capture: Capture;
   /** `publicUrl`: the URL that the seller was given. */
   readonly url: string;
-  /** The senders, all of one scheme, with keys as `pins`, or legacy `auth`. Nothing is fetched. */
+  /** The senders, all of one scheme. Their keys are `pins`, or they have legacy `auth`. Nothing is fetched. */
   readonly senders: readonly Sender[];
-  /** Unix ms. */
+  /** The time of receipt, Unix ms. */
   readonly receivedAt: number;
-  /** True if the time of receipt is unknown and `receivedAt` is `created`: check 5 cannot be judged. */
+  /**
+   * True if the time of receipt is unknown and `receivedAt` is the signature's `created`. Check 5 cannot be judged
+   * then.
+   */
   readonly receivedAtAssumed?: boolean | undefined;
-  /** True if the time of receipt is unknown and `receivedAt` is now: it was received earlier. */
+  /** True if the time of receipt is unknown and `receivedAt` is the current time. The real receipt was earlier. */
   readonly receivedAtLatest?: boolean | undefined;
   readonly protocol?: string | undefined;
   readonly edition?: EditionName | undefined;
   readonly hostCheck?: 'strict' | 'off' | undefined;
   /** The limit of the receiver. Default: 1 048 576. */
   readonly maxBodyBytes?: number | undefined;
-  /** The media types that are accepted beside `application/json`. */
+  /** The media types that are accepted in addition to `application/json`. */
   readonly contentTypes?: readonly string[] | undefined;
-  /** Bytes that a search for what was signed may write and hash: seconds of work where it is absent. */
+  /** The bytes that a search for the signed bytes may write and hash. Default: an amount that takes seconds. */
   readonly mostWork?: number | undefined;
 }
 
 /** One step of a receiver with its verdict on this delivery. */
 export interface Step {
   /**
-   * `request`, `mode`, `1` to `11`, `12` (`9a` if that is known to fail), `14`, `envelope`; for legacy senders `hmac`,
-   * `bearer`, `report`.
+   * The id of the step: `request`, `mode`, `1` to `11`, `12` (`9a` if that is known to fail), `14`, `envelope`. For
+   * legacy senders it is `hmac`, `bearer` or `report`.
    */
   readonly id: string;
   readonly title: string;
-  /** `open`: not judged, `detail` says why. */
+  /** The verdict. `open`: it was not judged, and `detail` says why. */
   readonly verdict: 'pass' | 'fail' | 'open';
   readonly code?: string;
   readonly detail?: string;
-  /** True if the receiver itself is at fault, and answers 503. */
+  /** True if the failure is the receiver's own fault, for which it answers 503. */
   readonly fault?: boolean;
 }
 
-/** The usual faults of a delivery, by the names that output, JSON and tests use. */
+/** The usual faults of a delivery. Output, JSON and tests use these names. */
 export type Cause =
-  // The URL that was signed differs from the configured one.
+  // The signed URL differs from the configured one.
   | 'scheme'
   | 'host'
   | 'port'
@@ -78,7 +81,7 @@ export type Cause =
   | 'query-encoding'
   | 'query-dropped'
   | 'not-canonical'
-  // The signature, or its input, is wrong.
+  // The signature, or the text that was signed, is wrong.
   | 'der-signature'
   | 'alphabet-swapped'
   | 'alphabet-mixed'
@@ -89,7 +92,7 @@ export type Cause =
   | 'base-line-ends'
   | 'method-case'
   | 'host-rewritten'
-  // The body.
+  // The body was changed.
   | 'body-gzip'
   | 'body-compact'
   | 'body-spaced'
@@ -108,12 +111,12 @@ export type Cause =
   | 'body-empty'
   | 'body-cut'
   | 'body-other'
-  // The clock.
+  // A time is wrong.
   | 'clock-milliseconds'
   | 'clock-zone'
   | 'clock-off'
   | 'validity-too-long'
-  // Configuration.
+  // The configuration does not fit.
   | 'protocol'
   | 'edition'
   | 'key-missing'
@@ -123,25 +126,25 @@ export type Cause =
   | 'request'
   | 'body'
   | 'envelope'
-  // Earlier deliveries.
+  // Earlier deliveries are the reason.
   | 'rate'
   | 'replay'
   | 'unknown';
 
-/** The reason why a step failed, and the change that it needs. */
+/** The reason why a step failed, and how to correct it. */
 export interface Finding {
   readonly cause: Cause;
-  /** The id of the step that it explains. */
+  /** The id of the step that the finding explains. */
   readonly step: string;
-  /** The difference, in one sentence. */
+  /** The difference that was found, in one sentence. */
   readonly says: string;
   /** The setting to change, and where. */
   readonly fix: string;
-  /** True if the delivery was tried with this changed, and the step passed. False: it is only likely. */
+  /** True if the step passed when the delivery was tried with this change. False: the cause is only likely. */
   readonly proved: boolean;
 }
 
-/** A finding before it was tried. */
+/** A finding before it is tried. */
 export type Change = Pick<Finding, 'cause' | 'says'> & { readonly fix?: string };
 
 /** The checklist, and the causes of its failed steps. */
@@ -153,7 +156,7 @@ export interface Explanation {
   readonly findings: readonly Finding[];
 }
 
-/** The parts on which the steps and the searches work. */
+/** A delivery in the form for the steps and the searches. */
 export interface Case {
   readonly input: ExplainInput;
   readonly target: Target;
@@ -161,18 +164,21 @@ export interface Case {
   readonly request: AuthRequest;
 }
 
-/** Looks at the delivery again, with something changed. */
+/** Functions that judge a delivery again, after something in it was changed. */
 export interface Again {
-  /** The checklist alone. */
+  /** Returns only the checklist. */
   readonly steps: (input: ExplainInput) => Promise<readonly Step[]>;
-  /** The checklist with causes. The input has to pass the step that is looked into, or it would not end. */
+  /**
+   * Returns the checklist with causes. The changed input must pass the step that is being searched, otherwise the
+   * search would never end.
+   */
   readonly explain: (input: ExplainInput) => Promise<Explanation>;
 }
 
-/** Looks into one failed step. */
+/** Searches the causes of one failed step. */
 export type Look = (made: Case, step: Step, again: Again) => Promise<readonly Finding[]>;
 
-/** The finding for a step whose cause no search finds. */
+/** Returns the finding for a step whose cause no search finds. */
 export const unknown = (step: Step, says: string, fix: string): Finding => ({
   step: step.id,
   cause: 'unknown',

@@ -40,7 +40,7 @@ interface ExplainFlags extends SenderFlags {
   readonly json?: boolean;
 }
 
-/** The time at which a capture was received, and its source. */
+/** The time at which a capture was received, and how it is known. */
 interface Moment {
   readonly receivedAt: number;
   readonly receivedAtAssumed?: boolean;
@@ -48,7 +48,10 @@ interface Moment {
   readonly how: string;
 }
 
-/** As told, as captured, else now; of a delivery that is expired by now `created` is taken, and check 5 left open. */
+/**
+ * Returns the time of receipt: the given one, else the captured one, else now. If the delivery has expired by now,
+ * `created` is used, and check 5 is left open.
+ */
 export function momentOf(
   capture: Capture,
   flags: Pick<ExplainFlags, 'receivedAt'>,
@@ -70,7 +73,10 @@ export function momentOf(
   };
 }
 
-/** The URLs for which a receiver with these bases may take the request, in its order (verification.md §4.16). */
+/**
+ * Returns those of the given URLs for which a receiver may accept the request, in the receiver's order (verification.md
+ * §4.16).
+ */
 function urlsAmong(
   given: readonly string[],
   { method, headers, target: url }: Capture,
@@ -86,11 +92,11 @@ function urlsAmong(
   );
 }
 
-/** True for this machine, for which nobody has a certificate. */
+/** True for a host on this machine, for which no certificates are issued. */
 const isLoopbackHost = (host: string): boolean =>
   /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::\d+)?$/i.test(host);
 
-/** The URLs that a capture may be for: those that are given, or its own. @throws UsageError where it has none. */
+/** Returns the URLs that a capture may be for: the given ones, or its own. @throws UsageError if it has none. */
 export function urlsIn(capture: Capture, { url }: Pick<ExplainFlags, 'url'>): readonly [string, ...string[]] {
   if (url !== undefined) {
     return urlsAmong(
@@ -98,7 +104,8 @@ export function urlsIn(capture: Capture, { url }: Pick<ExplainFlags, 'url'>): re
       capture,
     );
   }
-  // The URL as it was captured. If a receiver's options refuse it (a fragment, a `*`), that is no fault of the request.
+  // The captured URL is used unchanged. If a receiver's options refuse it (a fragment, a `*`), the request is not at
+  // fault.
   if (capture.url !== undefined) return [capture.url];
   const host = capture.headers.find(([name]) => name.toLowerCase() === 'host')?.[1];
   if (host === undefined) {
@@ -107,11 +114,14 @@ export function urlsIn(capture: Capture, { url }: Pick<ExplainFlags, 'url'>): re
   return [requireHttpUrl('--url', `${isLoopbackHost(host) ? 'http' : 'https'}://${host}${capture.target}`)];
 }
 
-/** True if the signature is right for its URL, and a proxy has rewritten `Host`. */
+/** True if the signature is right for the URL, but a proxy has rewritten `Host`. */
 const isSignedFor = ({ steps }: Explanation): boolean =>
   steps.some(({ id, fault }) => id === '10' && fault === true);
 
-/** Explains a capture by the first URL for which it passes; else by the one for which it is signed, or the first. */
+/**
+ * Explains a capture by the first URL for which it passes. If there is none, uses the URL for which it is signed, or
+ * else the first one.
+ */
 async function explainAmong(
   input: Omit<ExplainInput, 'url'>,
   [first, ...others]: readonly [string, ...string[]],
@@ -126,7 +136,7 @@ async function explainAmong(
   return found;
 }
 
-/** One explained capture, and the facts about its reading. */
+/** One explained capture, with facts about how it was read. */
 interface Explained {
   readonly explanation: Explanation;
   readonly capture: Capture;
@@ -136,7 +146,7 @@ interface Explained {
 
 type Explain = (file: string) => Promise<Explained>;
 
-/** Explains captures one by one. Keys are read and fetched once, after the first capture was read. */
+/** Explains captures one by one. Keys are read and fetched only once, after the first capture was read. */
 function explainer(flags: ExplainFlags, context: CliContext): Explain {
   let reading: ReturnType<typeof readConfigured> | undefined;
   const configured = async (file: string, capture: Capture): Promise<Configured> =>
@@ -178,14 +188,16 @@ function stepLine(step: Step, paint: Paint): string {
   return `${paint(style, word.padEnd(5))} ${step.id.padEnd(9)} ${step.title}${detail}`;
 }
 
-/** The lines of a finding. A fix for several findings is printed once, after the last of them. */
+/**
+ * Returns the lines of a finding. If several findings have the same fix, it is printed once, after the last of them.
+ */
 function findingLines(finding: Finding, next: Finding | undefined, paint: Paint): string[] {
   const word = finding.proved ? 'Cause' : 'Likely';
   const head = `${paint('bold', `${word} (${finding.cause}, step ${finding.step}):`)} ${finding.says}`;
   return next?.fix === finding.fix ? [head] : [head, `${paint('bold', 'Fix:')} ${finding.fix}`, ''];
 }
 
-/** The conditions under which checks that were left open would pass. */
+/** The conditions under which steps that were left open would pass. */
 const CONDITIONS: readonly (readonly [id: string, condition: string])[] = [
   ['5', 'it came before it expired'],
   ['11', 'its body is as it was signed'],
@@ -202,7 +214,7 @@ function acceptance(steps: readonly Step[]): string {
   return `A receiver would accept this delivery, unless it has received it before${rest.join('')}.`;
 }
 
-/** The checklist, then each cause with its fix. */
+/** Returns the text: the checklist, and then each cause with its fix. */
 function explanationText(
   { ok, steps, findings }: Explanation,
   intro: readonly string[],
@@ -239,17 +251,17 @@ async function explainFile(file: string, explain: Explain, flags: ExplainFlags):
   };
 }
 
-/** The captures with one cause. */
+/** The captures that have the same cause. */
 interface Group {
-  /** The cause's code; `none`: a receiver would accept them; `unreadable`. */
+  /** The cause's code; `none`: a receiver would accept the captures; `unreadable`: they cannot be read. */
   readonly cause: string;
   readonly says: string;
   readonly fix: string;
-  /** The files, in their order. */
+  /** The files of the captures, in their order. */
   readonly files: string[];
 }
 
-/** The largest number of captures that are explained. */
+/** The most captures of a folder that are explained. */
 const MOST = 1_000;
 
 async function capturesIn(dir: string, context: CliContext): Promise<readonly string[]> {
@@ -286,8 +298,8 @@ function folderText(causes: readonly Group[], total: number, paint: Paint): stri
 }
 
 /**
- * Explains every capture of a folder, grouped by the first cause of each, the most frequent first.
- * @throws UsageError if there is no such folder, or nothing in it.
+ * Explains every capture of a folder. The captures are grouped by their first cause, the most frequent cause first.
+ * @throws UsageError if there is no such folder, or if it has no captures.
  */
 async function explainFolder(dir: string, explain: Explain, context: CliContext): Promise<Report> {
   const files = await capturesIn(dir, context);
@@ -299,7 +311,7 @@ async function explainFolder(dir: string, explain: Explain, context: CliContext)
     const found = await explain(file).then(
       ({ explanation }) => causeOf(explanation),
       (error: unknown) => {
-        // A wrong flag is wrong for all captures.
+        // A wrong flag is wrong for all captures, so it ends the command.
         if (!(error instanceof UsageError) || !error.message.startsWith(file)) throw error;
         return { cause: 'unreadable', says: error.message.slice(file.length + 2), fix: '' };
       },

@@ -1,4 +1,4 @@
-// Explains a captured delivery: takes it through a receiver's checks, then looks for the causes of failures. The verb
+// Explains a captured delivery: makes a receiver's checks on it, and searches the causes of failures. The verb
 // `explain` calls it.
 import type { AuthContext } from '../../auth/auth-contract.ts';
 import { canonicalTargetUri } from '../../auth/rfc9421/signature-base.ts';
@@ -40,7 +40,7 @@ async function caseOf(input: ExplainInput): Promise<Case> {
   const keys = createKeyResolver({
     protocols,
     engine,
-    // Keys are pins: documents were fetched before.
+    // The keys are pinned, and the documents were fetched before.
     fetch: () => Promise.reject(new Error('nothing is fetched')),
     now: () => input.receivedAt,
     allowLoopback: true,
@@ -75,8 +75,8 @@ const stepsOf = ({ input, context, request }: Case): Promise<Step[]> =>
   });
 
 /**
- * Takes a captured delivery through a receiver's checks, and searches for changes that would make failed ones pass.
- * @throws ConfigError, TargetUriError for unusable senders, protocol, edition or URL; never for the capture.
+ * Makes a receiver's checks on a captured delivery, and searches for changes with which failed checks would pass.
+ * @throws ConfigError or TargetUriError for unusable senders, protocol, edition or URL; never because of the capture.
  */
 export async function explainDelivery(input: ExplainInput): Promise<Explanation> {
   const made = await caseOf(input);

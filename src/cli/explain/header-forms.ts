@@ -1,9 +1,9 @@
-// Reads byte sequences of `Signature` and `Content-Digest` that are in a wrong form, and repairs such headers. The
-// searches for causes call it.
+// Reads byte sequences of `Signature` and `Content-Digest` that have a wrong form, and repairs such headers. The
+// searches for causes use it.
 import { decodeBase64, encodeBase64 } from '../../codec/encoding.ts';
 import type { Change } from './explain-case.ts';
 
-/** A DER INTEGER at `at`, as 32 bytes; undefined if there is none of that size. */
+/** Reads the DER INTEGER at `at`, as 32 bytes; undefined if there is none of that size. */
 function derInteger(
   der: Uint8Array,
   at: number,
@@ -19,7 +19,7 @@ function derInteger(
   return { bytes, end };
 }
 
-/** The bytes r‖s of a DER SEQUENCE of two INTEGERs (RFC 3279 §2.2.3), or undefined. */
+/** Returns the bytes r‖s of a DER SEQUENCE of two INTEGERs (RFC 3279 §2.2.3); undefined if it is none. */
 function fromDer(der: Uint8Array): Uint8Array | undefined {
   if (der[0] !== 0x30 || der[1] !== der.length - 2) return undefined;
   const r = derInteger(der, 2);
@@ -29,8 +29,8 @@ function fromDer(der: Uint8Array): Uint8Array | undefined {
 }
 
 /**
- * The text without `=` at its end. It is a loop, because a pattern would take the square of the length for a long run
- * of `=`.
+ * Returns the text without `=` at its end. It is a loop, because a regular expression would take quadratic time for a
+ * long run of `=`.
  */
 function withoutPadding(text: string): string {
   let end = text.length;
@@ -40,7 +40,10 @@ function withoutPadding(text: string): string {
 
 const SWAPS: Readonly<Record<string, string>> = { '+': '/', '/': '+', '-': '_', _: '-' };
 
-/** A wrong way to read a text between colons in `Signature` or `Content-Digest`. `says` follows "Signature is". */
+/**
+ * A wrong form of the text between colons in `Signature` or `Content-Digest`, and how to read it. `says` completes
+ * "Signature is …".
+ */
 interface Reading extends Change {
   readonly bytes: (text: string) => Uint8Array | undefined;
 }
@@ -77,16 +80,16 @@ const READINGS: readonly Reading[] = [
   },
 ];
 
-/** Bytes that the text of a `Signature` or `Content-Digest` may stand for. */
+/** Bytes for which the text of a `Signature` or `Content-Digest` may stand. */
 export interface ByteForm {
   readonly bytes: Uint8Array;
   readonly change: Change;
 }
 
 /**
- * The text between the colons, read in each of the wrong ways.
+ * Reads the text between the colons in each of the wrong forms.
  * @param text as received, without the colons.
- * @param what the header's name.
+ * @param what the name of the header.
  */
 export function byteForms(text: string, what: string): ByteForm[] {
   return READINGS.flatMap(({ bytes: read, says, ...change }) => {
@@ -95,7 +98,10 @@ export function byteForms(text: string, what: string): ByteForm[] {
   });
 }
 
-/** The text of the byte sequence under a label: between colons, or the text in their place. */
+/**
+ * Returns the text of the byte sequence with that label. If the colons are missing, returns the text that is there
+ * instead.
+ */
 export function sequenceText(field: string, label: string): string | undefined {
   const escaped = label.replace(/[-.*]/g, '\\$&');
   return new RegExp(`(?:^|[,\\s])${escaped}=:?"?([A-Za-z0-9+/_=-]*)"?:?`).exec(field)?.[1];
@@ -109,10 +115,10 @@ export interface Repair {
   readonly change: Change;
 }
 
-/** The two fields with a byte sequence, and the label of it. */
+/** The two header fields with a byte sequence, and the label of that sequence. */
 const LABELS: Readonly<Record<string, string>> = { signature: 'sig1', 'content-digest': 'sha-256' };
 
-/** A repair of the text of a byte sequence; undefined if it does not apply. `says` is as in `Reading`. */
+/** A repair of the text of a byte sequence. It returns undefined if it does not apply. `says` is as in `Reading`. */
 interface Mending extends Change {
   readonly mend: (text: string) => string | undefined;
 }
@@ -133,7 +139,7 @@ const MENDINGS: readonly Mending[] = [
   })),
 ];
 
-/** Repairs unreadable headers in each way that changes them: one way at a time, in all fields. */
+/** Returns the headers after each repair that changes them. Each repair is applied alone, to all fields. */
 export function headerRepairs(headers: Headers): Repair[] {
   return MENDINGS.flatMap(({ mend, says, ...change }) => {
     const names: string[] = [];

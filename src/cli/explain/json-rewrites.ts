@@ -1,15 +1,18 @@
-// Writes a JSON text as usual serialisers would: white space, order of members, escapes. The search for the signed body
-// calls it.
+// Writes a JSON text in the ways of usual serialisers: white space, order of members, escapes. The search for the
+// signed body uses it.
 import { nameOf, stringEnd } from '../../codec/json-reader.ts';
 import type { Cause, Change } from './explain-case.ts';
 
-/** The work left to a search. It counts bytes and not time, so that the same capture has the same answer everywhere. */
+/**
+ * The remaining work of a search. It is counted in bytes and not in time, so that a capture has the same answer on
+ * every machine.
+ */
 export interface Work {
-  /** If it is below 0, the work is spent, and the latest text is incomplete. */
+  /** If it is below 0, the work is used up, and the latest text is incomplete. */
   left: number;
 }
 
-/** The cost of writing a token of JSON: a base, and a part for its length. */
+/** The cost of writing a JSON token: a fixed part, and a part for each character. */
 const TOKEN_COST = 16;
 const CHAR_COST = 4;
 
@@ -17,8 +20,8 @@ const CHAR_COST = 4;
 const ENDS = ' \t\r\n[]{},:"';
 
 /**
- * The tokens of a valid JSON text as they were written, so that a number keeps its digits. It ends early if the work is
- * spent.
+ * Returns the tokens of a valid JSON text as they were written, so that numbers keep their digits. It ends early if the
+ * work is used up.
  */
 function* tokensOf(text: string, work: Work): Generator<string> {
   work.left -= text.length;
@@ -39,8 +42,8 @@ const opens = (token: string): boolean => token === '{' || token === '[';
 const closes = (token: string): boolean => token === '}' || token === ']';
 
 /**
- * The white space of a serialiser: after a comma, after a colon, and the indentation of one level for parts on lines of
- * their own.
+ * The white space of a serialiser: after a comma, after a colon, and, if parts have their own lines, the indentation of
+ * one level.
  */
 type Layout = readonly [cause: Cause, how: string, comma: string, colon: string, indent?: string];
 
@@ -53,14 +56,14 @@ const LAYOUTS = {
   tabs: ['body-indented', 'indented by tabs', '', ' ', '\t'],
 } as const satisfies Record<string, Layout>;
 
-/** A valid JSON text with other white space. */
+/** Returns a valid JSON text with the white space of another layout. */
 function laidOut(text: string, [, , comma, colon, indent]: Layout, work: Work): string {
   const line = (depth: number): string => (indent === undefined ? '' : `\n${indent.repeat(depth)}`);
   const made: string[] = [];
   let [before, depth] = ['', 0];
   for (const token of tokensOf(text, work)) {
     if (closes(token)) depth--;
-    // Brackets with nothing in them have no line between them.
+    // Empty brackets have no line break between them.
     if (closes(token) ? !opens(before) : opens(before)) made.push(line(depth));
     made.push(token, token === ',' ? comma + line(depth) : token === ':' ? colon : '');
     if (opens(token)) depth++;
@@ -79,7 +82,7 @@ interface Open {
 
 const memberName = (member: string): string => nameOf(member.slice(0, stringEnd(member, 0) + 1));
 
-/** Sorts by UTF-16 code units, as most serialisers do. */
+/** Sorts members by UTF-16 code units, as most serialisers do. */
 function byName(members: readonly string[]): string[] {
   const named = members.map((member) => ({ member, name: memberName(member) }));
   return named
@@ -87,7 +90,7 @@ function byName(members: readonly string[]): string[] {
     .map(({ member }) => member);
 }
 
-/** A valid JSON text with all its members sorted by name, without white space. */
+/** Returns a valid JSON text with its members sorted by name, without white space. */
 function sorted(text: string, work: Work): string {
   const outer: Open[] = [];
   let open: Open = { parts: [], part: '' };
@@ -114,18 +117,18 @@ function sorted(text: string, work: Work): string {
 const escaped = (char: string): string => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`;
 const upperEscaped = (char: string): string => escaped(char).toUpperCase().replace('U', 'u');
 
-/** One escape, or two that are a surrogate pair. */
+/** One escape, or two of them that form a surrogate pair. */
 const ESCAPE = /\\(?:u[Dd][89ABab]..\\u[Dd][C-Fc-f]..|u....|.)/g;
 const NON_ASCII = /[\u007f-\uffff]/g;
 
-/** The text with only those escapes that JSON needs. */
+/** Returns the text with only those escapes that JSON requires. */
 const plain = (text: string): string =>
   text.replace(ESCAPE, (escape) => JSON.stringify(nameOf(`"${escape}"`)).slice(1, -1));
 const slashed = (text: string): string => plain(text).replaceAll('/', '\\/');
 
 /**
- * The characters of strings as a serialiser writes them. Only strings change: nothing else in JSON is non-ASCII, or has
- * `/`, `<`, `>`, `&` or a backslash.
+ * The way in which a serialiser writes the characters of strings. Only strings can change, because nothing else in JSON
+ * has non-ASCII characters, `/`, `<`, `>`, `&` or a backslash.
  */
 type Spelling = readonly [cause: Cause, how: string, made: (text: string) => string];
 
@@ -156,7 +159,7 @@ const SPELLINGS = {
 } as const satisfies Record<string, Spelling>;
 
 /**
- * The usual serialisations. Those that only differ in white space come first; those that may become far larger than the
+ * The usual serialisations. Those that only differ in white space come first. Those that may become far larger than the
  * body come last.
  */
 const SERIALISERS: readonly (readonly [
@@ -179,11 +182,11 @@ const SERIALISERS: readonly (readonly [
 /** A text as a serialiser would have written it. */
 export interface Serialised {
   readonly text: string;
-  /** Its differences from the text that arrived; empty if there are none. */
+  /** Returns the differences from the text that arrived; empty if there are none. */
   readonly changes: () => readonly Change[];
 }
 
-/** The differences between a serialiser's text and `text`. */
+/** Returns the differences between a serialiser's text and `text`. */
 function differences(text: string, layout: Layout, spelling: Spelling, isSorted: boolean): Change[] {
   const free: Work = { left: Number.POSITIVE_INFINITY };
   const change = ([cause, how]: readonly [Cause, string, ...unknown[]]): Change => ({
@@ -199,8 +202,8 @@ function differences(text: string, layout: Layout, spelling: Spelling, isSorted:
 }
 
 /**
- * The texts that usual serialisers make of a JSON text. It ends if the work is spent.
- * @param text valid JSON, without white space around it.
+ * Returns the texts that usual serialisers make of a JSON text. It ends when the work is used up.
+ * @param text valid JSON, without surrounding white space.
  */
 export function* serialisations(text: string, work: Work): Generator<Serialised> {
   for (const [space, characters, order] of SERIALISERS) {

@@ -1,5 +1,5 @@
-// Searches the mistake that explains a signature: another key, form, base or URL. The search for causes calls it for
-// checks 7 and 10.
+// Searches the mistake that explains a wrong signature: another key, form, signature base or URL. The search for causes
+// calls it for checks 7 and 10.
 import type { Target } from '../../auth/auth-contract.ts';
 import { readSignatureFields } from '../../auth/rfc9421/checks.ts';
 import { compareHost, receivedAuthority } from '../../auth/rfc9421/host.ts';
@@ -13,13 +13,13 @@ import { type Case, type Change, CUT_SHORT, type Finding, type Look, unknown } f
 import { byteForms, sequenceText } from './header-forms.ts';
 import { partsOf, urlChoices } from './url-rewrites.ts';
 
-/** A key that may have signed. */
+/** A key that may have made the signature. */
 interface NamedKey {
   readonly kid: string;
   readonly key: VerifyKey;
 }
 
-/** One way in which the seller may have made the signature. An absent member is the receiver's own. */
+/** One way in which the seller may have made the signature. Absent members are those that the receiver uses. */
 interface Trial {
   readonly base?: string;
   readonly signature?: Uint8Array;
@@ -27,10 +27,10 @@ interface Trial {
   readonly changes: readonly Change[];
 }
 
-/** A mistake of the signer in the signature base, or a field of it that was changed in transit. */
+/** A mistake of the signer in the signature base, or a part of the base that was changed in transit. */
 type BaseSlip = Change & { readonly edit: (base: string) => string };
 
-/** Mistakes in the lines of the base (RFC 9421 §2.5). */
+/** Mistakes in the lines of the signature base (RFC 9421 §2.5). */
 const BASE_SLIPS: readonly BaseSlip[] = [
   {
     cause: 'base-trailing-newline',
@@ -52,7 +52,7 @@ const BASE_SLIPS: readonly BaseSlip[] = [
   },
 ];
 
-/** The `Content-Type` that the seller may have had, before a proxy or framework wrote its own. */
+/** Values of `Content-Type` that the seller may have sent, before a proxy or framework wrote its own. */
 const TYPES = [
   'application/json',
   'application/json; charset=utf-8',
@@ -70,8 +70,8 @@ const typeSlips = (own: string | undefined): BaseSlip[] =>
   }));
 
 /**
- * Mistakes with URLs that are not canonical (verification.md §4.1 to §4.8): as typed, or with the port that the scheme
- * implies.
+ * Mistakes with URLs that are not canonical (verification.md §4.1 to §4.8): the URL as typed, or with the default port
+ * of its scheme.
  */
 function urlSlips({ target: { targetUri, authority }, input }: Case): BaseSlip[] {
   const [, origin = '', typed = '', rest = ''] = /^([^/]*\/\/)([^/?#]*)([^#]*)/.exec(input.url) ?? [];
@@ -89,7 +89,7 @@ function urlSlips({ target: { targetUri, authority }, input }: Case): BaseSlip[]
   }));
 }
 
-/** The receiver's own report about such a URL (verification.md §2.34). */
+/** The text about what the receiver itself reports about such a URL (verification.md §2.34). */
 const FOUND_BY_RECEIVER =
   'Until a delivery of this sender has verified, the receiver reports this itself: 503 misconfigured, alarm public_url_mismatch.';
 const FOUND_HERE_ALONE = 'The receiver cannot find this by itself: it answers 401.';
@@ -116,13 +116,15 @@ function* urlTrials(made: Case, baseOf: (target: Target) => string | undefined):
   }
 }
 
-/** The canonical URLs for which a receiver tries a signature that fails for its own (verification.md §2.34). */
+/**
+ * Returns the canonical URLs that a receiver also tries if a signature fails for its own URL (verification.md §2.34).
+ */
 function receiverTries({ request, target }: Case): ReadonlySet<string> {
   const { delivery } = request;
-  // A receiver that accepts http accepts it for `publicUrl` and for every form of it.
+  // A receiver that accepts http accepts it for `publicUrl` and for all forms of that URL.
   const allowLoopback = target.targetUri.startsWith('http:');
   const evidence = {
-    // It is not parsed like the option, because a captured URL may be one that the option refuses.
+    // It is not parsed like the option, because the option may refuse a captured URL.
     publicUrl: { kind: 'exact', target } as const,
     target,
     authority: receivedAuthority(delivery),
@@ -143,14 +145,14 @@ async function namedKeys({ context, request }: Case): Promise<NamedKey[]> {
 }
 
 /**
- * The longest signature base that is tried, with its URL and covered fields: twice the length that Node accepts for all
- * fields. Characters.
+ * The longest signature base that is tried, including its URL and covered fields: twice the length that Node accepts
+ * for all header fields. Characters.
  */
 const MOST_BASE = 32_768;
 
 /**
- * Tries the usual mistakes, one at a time, until the signature verifies with one.
- * @returns its findings: none if no mistake explains it, undefined if the request is too large to try.
+ * Tries the usual mistakes, one at a time, until the signature verifies.
+ * @returns the findings; empty if no mistake explains the signature, undefined if the request is too large to try.
  */
 async function searchSignature(made: Case, step: string): Promise<readonly Finding[] | undefined> {
   const { headers, method, url = '' } = made.request.delivery;
@@ -188,10 +190,10 @@ async function searchSignature(made: Case, step: string): Promise<readonly Findi
   return [];
 }
 
-/** Checks 7 and 10: searches the mistake. */
+/** Checks 7 and 10: searches the mistake that explains the signature. */
 export const lookAtSignature: Look = async (made, step) => {
   const { request, target, context } = made;
-  // The keys were never tried, so no mistake can be found.
+  // Without keys nothing can be tried, so no mistake can be found.
   if (step.code === 'keys_unavailable') return [];
   const host = compareHost(request.delivery, target, context.hostCheck);
   if (host.kind === 'contradiction')

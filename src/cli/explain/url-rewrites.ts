@@ -1,5 +1,5 @@
-// Lists the URLs that a seller may have signed instead of the configured one: parts that proxies and frameworks change.
-// The search for the signature calls it.
+// Lists the URLs that a seller may have signed instead of the configured one, by changing parts as proxies and
+// frameworks do. The search for the signature uses it.
 import { fieldValue, type HeaderFields } from '../../shared/delivery.ts';
 import type { Cause, Change } from './explain-case.ts';
 
@@ -11,26 +11,29 @@ export interface UrlParts {
   readonly query: string;
 }
 
-/** The facts from which the forms are made. */
+/** The facts from which possible URLs are made. */
 export interface UrlEvidence {
   /** The parts of the configured URL. */
   readonly parts: UrlParts;
   readonly headers: HeaderFields;
   /** The request target as captured. */
   readonly target: string;
-  /** The authority of the captured URL, if it had one. */
+  /** The authority of the captured URL; undefined if the capture has no whole URL. */
   readonly captured: string | undefined;
 }
 
-/** One choice for a part of the URL: as configured (no change), or as the seller may have signed it. */
+/**
+ * One possible text for a part of the URL: the configured one (without a change), or one that the seller may have
+ * signed.
+ */
 export interface Choice {
   readonly text: string;
   readonly change?: Change;
-  /** True if it is configured, or the request shows it; otherwise it is a guess. */
+  /** True if the text is configured, or the request shows it. False: it is a guess. */
   readonly isShown: boolean;
 }
 
-/** A text that a part of the URL may have had, its origin in words, and `shown` if the request shows it. */
+/** A text that a part of the URL may have had, with its origin in words. `shown`: the request contains it. */
 type Candidate = readonly [
   cause: Cause,
   text: string | undefined,
@@ -40,7 +43,7 @@ type Candidate = readonly [
 
 const URL_PARTS = /^(https?):\/\/([^/?#]*)([^?#]*)(\?[^#]*)?/i;
 
-/** Splits a URL as text, because `URL` would repair the very mistake. */
+/** Splits a URL as text, because `URL` would correct the mistake that is searched. */
 export function partsOf(url: string): UrlParts | undefined {
   const match = URL_PARTS.exec(url);
   if (!match) return undefined;
@@ -50,7 +53,7 @@ export function partsOf(url: string): UrlParts | undefined {
 
 const hostOf = (authority: string): string => authority.replace(/:\d*$/, '');
 
-/** The candidate that a proxy passes on in a header. */
+/** Returns the candidate for a text that a proxy passes on in a header. */
 const passedOn = (cause: Cause, name: string, text: string | undefined): Candidate => [
   cause,
   text,
@@ -81,7 +84,7 @@ function authorities({ parts: { authority: own }, headers, captured }: UrlEviden
   ];
 }
 
-/** Headers in which proxies and platforms pass on the path from before they changed it. */
+/** Headers in which proxies and platforms pass on the original path. */
 const ORIGINAL_PATH = [
   'x-original-url',
   'x-original-uri',
@@ -90,19 +93,19 @@ const ORIGINAL_PATH = [
   'x-envoy-original-path',
 ];
 
-/** Prefixes that routers, gateways and stages usually remove. */
+/** Path prefixes that routers, gateways and deployment stages usually remove. */
 const COMMON_PREFIXES =
   '/api /v1 /api/v1 /webhooks /webhook /hooks /app /prod /production /stage /staging /dev /default /latest /public /proto'.split(
     ' ',
   );
 
 /**
- * The largest number of lines of `X-Forwarded-Prefix` that are tried. Each proxy adds one, and each multiplies the
+ * The most lines of `X-Forwarded-Prefix` that are tried. Each proxy adds one, and each line multiplies the
  * combinations.
  */
 const MOST_PREFIXES = 4;
 
-/** The largest number of segments that are cut off a path. */
+/** The most segments that are removed from the beginning of a path. */
 const MOST_CUTS = 32;
 
 const pathOf = (target: string): string => target.replace(/^https?:\/\/[^/?#]*/i, '').replace(/[?#].*$/s, '');
@@ -142,7 +145,7 @@ function decoded(text: string): string {
   }
 }
 
-/** Changes of percent-encoding by libraries and proxies. */
+/** Changes of percent-encoding that libraries and proxies make. */
 const SPELLINGS: readonly Spelling[] = [
   (text) => text.replaceAll('+', '%20'),
   (text) => text.replaceAll('%20', '+'),
@@ -151,7 +154,7 @@ const SPELLINGS: readonly Spelling[] = [
   (text) => text.replace(/%(?:2[124789ACF]|3[AB]|40|7E)/gi, decoded),
 ];
 
-/** Further changes of a query: it is parsed and written again, or sorted. */
+/** Further changes of a query: parsed and written again, or sorted. */
 const QUERY_SPELLINGS: readonly Spelling[] = [
   ...SPELLINGS,
   (query) => new URLSearchParams(query).toString(),
@@ -201,15 +204,15 @@ function sentence(
   return `The seller signed ${noun} ${text}${origin}; the configured URL has ${own}.`;
 }
 
-/** True if a part can have this text. */
+/** True if the text is possible for this part. */
 function isPossible(part: keyof UrlParts, text: string | undefined): text is string {
   if (part === 'path') return text?.startsWith('/') === true;
   return text !== undefined && (part === 'query' || text !== '');
 }
 
 /**
- * The forms of a part of the URL: as configured, then as the seller may have signed it. If two give one text, the first
- * counts.
+ * Returns the possible texts of a part of the URL: first the configured one, then those that the seller may have
+ * signed. If two choices have the same text, the first one is used.
  */
 export function urlForms(part: keyof UrlParts, evidence: UrlEvidence): readonly Choice[] {
   const own = evidence.parts[part];
@@ -224,7 +227,7 @@ export function urlForms(part: keyof UrlParts, evidence: UrlEvidence): readonly 
   return [...choices.values()];
 }
 
-/** All combinations with one choice for each part. */
+/** Returns all combinations that have one choice for each part. */
 const combined = (parts: readonly (readonly Choice[])[]): readonly (readonly Choice[])[] =>
   parts.reduce<readonly (readonly Choice[])[]>(
     (heads, choices) => heads.flatMap((head) => choices.map((choice) => [...head, choice])),
@@ -232,8 +235,8 @@ const combined = (parts: readonly (readonly Choice[])[]): readonly (readonly Cho
   );
 
 /**
- * The choices of scheme, authority, path and query. First one of them changes. Then all change that a proxy may change
- * at once, if the request shows it.
+ * Returns combinations of scheme, authority, path and query. First only one part changes. Then all parts change that a
+ * proxy may change together, if the request shows it.
  */
 export function urlChoices(evidence: UrlEvidence): readonly (readonly Choice[])[] {
   const parts = (['scheme', 'authority', 'path', 'query'] as const).map((part) => urlForms(part, evidence));

@@ -41,7 +41,7 @@ type RecordFlags = StoreFlags & { readonly json?: boolean };
 
 const DAY_MS = 86_400_000;
 
-/** The record with the ids that alarms and log lines have. */
+/** Returns the record with the ids that alarms and log lines use. */
 async function withIds(record: InboxRecord): Promise<SeenEvent> {
   const [hashes, { readBody }] = await Promise.all([loadHashes(), import('../../events/reading.ts')]);
   return seenEvent(record, { hashes, readBody, protocols: protocolsFor() });
@@ -63,13 +63,16 @@ async function withStore(
 
 const at = (ms: number): string => new Date(ms).toISOString();
 
-/** The record without its body, and with instants in ISO 8601. */
+/** Returns the record without its body, and with times in ISO 8601. */
 function plain({ body: _body, ...record }: SeenEvent): object {
   const { insertedAt, notBefore, leaseUntil } = record;
   return { ...record, insertedAt: at(insertedAt), notBefore: at(notBefore), leaseUntil: at(leaseUntil) };
 }
 
-/** The record for a terminal: `lastError` is a handler's text, and the rest is a sender's. */
+/**
+ * Returns the record for a terminal, without control characters. `lastError` is a handler's text, and other members
+ * come from a sender.
+ */
 const withoutControls = ({ body: _body, ...record }: SeenEvent): SeenEvent => inLines(record);
 
 function recordLine(record: SeenEvent, paint: Paint): string {
@@ -110,7 +113,7 @@ async function show(sender: string, key: string, inbox: StoreInbox): Promise<Rep
   if (!found) return absent(sender, key);
   const record = await withIds(found);
   const body = record.body && new TextDecoder().decode(record.body);
-  // The body is printed whole and indented, so that none of its lines looks like ours.
+  // The body is printed whole and indented, so that none of its lines can look like one of ours.
   const shown = body?.split(/\r?\n/).map((line) => `  ${printableText(line, Infinity)}`);
   const facts = Object.entries(plain(record)).map(
     ([name, value]) => `${name.padEnd(12)} ${inLine(String(value))}`,
@@ -122,7 +125,7 @@ async function show(sender: string, key: string, inbox: StoreInbox): Promise<Rep
   };
 }
 
-/** The meaning of each result, and the next step. */
+/** The text for each result: its meaning, and what to do next. */
 const TOLD: Readonly<Record<string, string>> = {
   queued:
     "Queued, with all of its attempts: a worker (mode 'inbox') runs it. If all receivers run in mode 'inline', call receiver.inbox.redrive(sender, key) in one of them.",
@@ -141,10 +144,7 @@ const redrive = async (sender: string, key: string, inbox: StoreInbox): Promise<
 const discard = async (sender: string, key: string, inbox: StoreInbox): Promise<Report> =>
   changed(await inbox.discard(sender, key, DAY_MS), 'It runs, or is done: there is nothing to discard.');
 
-/**
- * The largest number of events that are counted. It exceeds what an outage leaves behind, and ends a count that goes
- * page by page.
- */
+/** The most events that are counted. An outage leaves fewer. The limit ends a count that reads page by page. */
 const COUNTED_MOST = 1_000_000;
 
 function statsReport({ queued, leased, dead, senders, isComplete }: InboxStats): Report {
@@ -182,7 +182,7 @@ function manyReport(state: string, done: string, counted: ManyResult<string>, re
   };
 }
 
-/** The note on queued events: they wait for a worker, and receivers that run handlers before the reply have none. */
+/** Returns the note about queued events: they wait for a worker, and receivers in mode `inline` have none. */
 const notes = (results: object): readonly string[] =>
   'queued' in results
     ? [
@@ -195,7 +195,7 @@ interface ManyVerb {
   readonly act: (record: InboxRecord, inbox: StoreInbox, state: 'dead' | 'queued') => Promise<string>;
 }
 
-/** Counts the events first; with `--yes` it changes them, too. */
+/** First counts the events. With `--yes` it then changes them. */
 async function many(flags: ManyFlags, { done, act }: ManyVerb, inbox: StoreInbox): Promise<Report> {
   const { state = 'dead', sender, before, error = '' } = flags;
   const filter = {
@@ -227,7 +227,7 @@ function addRecordVerb(parent: Command, run: RunVerb, name: string, summary: str
   );
 }
 
-/** Refuses an empty text for commander: an empty variable of the shell must not select every event. */
+/** Refuses an empty text. Otherwise an empty variable of the shell would select every event. */
 function filled(text: string): string {
   if (text === '') throw new InvalidArgumentError('Expected a text that is not empty.');
   return text;

@@ -1,5 +1,5 @@
-// Opens the store of a receiver by the flags of a verb, and refuses a file or URL that is none. The verbs `inbox`,
-// `tasks`, `owed` and `state` call it.
+// Opens the store of a receiver by the flags of a verb. It refuses a file or URL that is not a receiver's store. The
+// verbs `inbox`, `tasks`, `owed` and `state` use it.
 import type { Command } from 'commander';
 import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
@@ -13,17 +13,17 @@ import { type CliContext, UsageError } from '../shell.ts';
 import { messageOf } from '../../shared/errors.ts';
 
 /**
- * The query for two tables, because one name alone may be another application's. Both are made in one transaction
- * (`stores/sqlite/schema`); `record` by version 1.
+ * Finds the tables of a store. Several names are checked, because a single one may belong to another application. A
+ * store makes its tables in one transaction (`stores/sqlite/schema`); `record` is of version 1.
  */
 const TABLES = `SELECT name FROM sqlite_master WHERE type = 'table'
   AND name IN ('webhook_schema', 'webhook_row', 'webhook_record')`;
 
-/** The wait for another connection that is recovering or checkpointing the file. Ms. */
+/** The wait while another connection recovers or checkpoints the file. Ms. */
 const BUSY_MS = 2000;
 
 /**
- * Counts the tables of a store.
+ * Counts the tables of a store in a file.
  * @param open makes a read-only connection, because the file may be another application's database.
  */
 function tablesOf(open: () => DatabaseSync): number {
@@ -37,8 +37,8 @@ function tablesOf(open: () => DatabaseSync): number {
 }
 
 /**
- * Refuses a file in which no receiver has stored. Opening a store makes its tables and sets WAL, which nobody wants in
- * another application's database.
+ * Refuses a file in which no receiver has stored anything. Opening a store makes tables and sets WAL mode, which would
+ * be wrong in another application's database.
  * @throws UsageError
  */
 function requireTables(given: string, open: () => DatabaseSync): void {
@@ -56,7 +56,7 @@ function requireTables(given: string, open: () => DatabaseSync): void {
   }
 }
 
-/** The flags for the store, of which one is given. `true`: the URL is in the environment. */
+/** The flags for the store. Exactly one store is given. `true`: its URL is in the environment. */
 export interface StoreFlags {
   readonly sqlite?: string;
   readonly postgres?: string | true;
@@ -78,7 +78,7 @@ interface Made {
   readonly end: () => unknown;
 }
 
-/** The beginnings of each server's URL. The first is the example in messages. */
+/** The beginnings of each server's URL. Messages show the first as an example. */
 const SCHEMES = {
   postgres: ['postgres:', 'postgresql:'],
   mysql: ['mysql:'],
@@ -87,10 +87,10 @@ const SCHEMES = {
 
 type Server = keyof Clients;
 
-/** The path of a socket, which drivers accept too. */
+/** The path of a socket, which drivers accept instead of a URL. */
 const SOCKET = /^\/[^/@]/;
 
-/** The URL of a server. It may have a password, so no message repeats any part of it. @throws UsageError */
+/** Returns the URL of a server. It may contain a password, so no message repeats any part of it. @throws UsageError */
 function urlOf(server: Server, given: string | true, variable: string, context: CliContext): string {
   const url = given === true ? (context.env[variable] ?? '') : given;
   if (url === '') {
@@ -109,13 +109,16 @@ const unreadable = (server: Server, cause?: unknown): UsageError =>
     { cause },
   );
 
-/** The limits of a pool, which only ends when its connections do: a silent server must not keep the command. Ms. */
+/**
+ * The limits of a connection pool. The command ends only when all connections have ended, so a silent server must not
+ * block it. Ms.
+ */
 const POOL = { connections: 2, connectMs: 5000, queryMs: 5000 };
 
 /** Makes the client of a server. @throws UsageError */
 async function clientOf<K extends Server>(server: K, url: string, context: CliContext): Promise<Clients[K]> {
   const made = await createClient(server, { ...POOL, folders: [context.cwd], url });
-  // The error of a driver that reads the URL may repeat it.
+  // If a driver cannot read the URL, its error may repeat the URL, so that error is not shown.
   if ('unreadable' in made) throw unreadable(server, made.unreadable);
   if (!('missing' in made)) return made;
   throw new UsageError(
@@ -125,13 +128,13 @@ async function clientOf<K extends Server>(server: K, url: string, context: CliCo
 
 async function sqlite(given: string, context: CliContext): Promise<Made> {
   const file = resolve(context.cwd, given);
-  // Opening a store would make the file.
+  // Without this check, opening the store would create the file.
   if (!existsSync(file)) {
     throw new UsageError(
       `${given}: there is no such file. Expected the database that the receiver's sqliteStore has.`,
     );
   }
-  // These are loaded for this verb alone, because some Nodes warn that node:sqlite is experimental.
+  // These are loaded only when needed, because some versions of Node warn that node:sqlite is experimental.
   const [{ DatabaseSync }, { sqliteStore }] = await Promise.all([
     import('node:sqlite'),
     import('../../stores/sqlite.ts'),
@@ -194,7 +197,10 @@ export function addStoreFlags(verb: Command): Command {
     .option('--prefix <text>', 'its prefix (default: webhook:)');
 }
 
-/** Opens the store as its receiver would. @throws UsageError, ConfigError, Fault: each says what was expected. */
+/**
+ * Opens the store in the same way as its receiver. @throws UsageError, ConfigError or Fault, which say what was
+ * expected
+ */
 export async function openStore(flags: StoreFlags, context: CliContext): Promise<OpenStore> {
   const { store, end } = await make(flags, context);
   const close = async (): Promise<void> => {

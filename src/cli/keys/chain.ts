@@ -1,5 +1,5 @@
-// Walks from an agent URL to its keys by the receiver's own readers and rules, and notes each fault.
-// `proto-webhooks keys check` and `explain` call it.
+// Follows the chain of documents from an agent URL to its keys, with the receiver's own readers and rules, and notes
+// each fault. `proto-webhooks keys check` and `explain` call it.
 import { unfitReason } from '../../auth/rfc9421/key-policy.ts';
 import { revokedSince } from '../../auth/rfc9421/revoked-at.ts';
 import { senderSource } from '../../config/sender-source.ts';
@@ -16,23 +16,24 @@ import { countedKeys, publisherSets } from './pinned.ts';
 import { movingNotes, recorded } from './moving.ts';
 import { checkRevocations, type RevocationState } from './revocations.ts';
 
-/** A key by which the seller's deliveries are verified, and the reasons against it. */
+/** A key with which the seller's deliveries are verified, and the reasons against using it. */
 export interface ChainKey {
   readonly kid: string;
   readonly source: 'JWKS' | 'adagents.json';
   /**
-   * The editions whose receivers accept it (check 8). If it is empty, no receiver does, and `invalidReason` says why.
+   * The editions whose receivers accept the key (check 8). If the list is empty, no receiver accepts it, and
+   * `invalidReason` says why.
    */
   readonly editions: readonly EditionName[];
-  /** True if a receiver with the given edition, or with none, accepts it. */
+  /** True if a receiver with the given edition, or without one, accepts the key. */
   readonly accepted: boolean;
   readonly invalidReason?: string;
   readonly revoked: boolean;
-  /** `revoked_at`, as published: no signature from then on is accepted. */
+  /** `revoked_at`, as published: signatures from that time on are refused. */
   readonly revokedAt?: string;
 }
 
-/** The whole way from an agent URL to its keys. */
+/** The whole chain from an agent URL to its keys. */
 export interface Chain {
   readonly agentUrl: string;
   readonly links: readonly Link[];
@@ -40,11 +41,11 @@ export interface Chain {
   readonly revocation: RevocationState;
   /** The faults in words, each with its effect on deliveries; empty if there are none. */
   readonly faults: readonly string[];
-  /** Faults that do not keep deliveries from being accepted. */
+  /** Faults that do not prevent deliveries from being accepted. */
   readonly notes: readonly string[];
-  /** The edition by which the keys are judged; undefined: none, so nothing is narrowed. */
+  /** The edition by which the keys are judged; undefined if no edition is set. */
   readonly edition: EditionName | undefined;
-  /** True if a copy of its keys was fetched. */
+  /** True if a copy of the agent's keys could be fetched. */
   readonly isReachable: boolean;
   /** The keys themselves, for `explain`. */
   readonly jwks: readonly Jwk[];
@@ -59,11 +60,11 @@ interface ChainOptions {
   readonly fetch: KeyFetch;
   /** Unix ms. */
   readonly now: () => number;
-  /** Asks a second time for the places to which the documents lead. */
+  /** If true, fetches the documents a second time, to find URLs that change between requests. */
   readonly looksTwice?: boolean;
 }
 
-/** The largest difference of two clocks that are right, transit included. */
+/** The largest normal difference between two correct clocks, including transit. */
 const CLOCK_SLACK_MS = 60_000;
 
 async function judgeKey(
@@ -95,20 +96,20 @@ async function judgeKey(
   };
 }
 
-/** True if the receiver accepts deliveries by the key. */
+/** True if the receiver accepts deliveries signed with the key. */
 export function isFit({ accepted, revoked }: ChainKey): boolean {
   return accepted && !revoked;
 }
 
 interface Published {
   readonly set?: KeySet;
-  /** The brand.json that lists the agent, if one was found. */
+  /** The brand.json that lists the agent; undefined if none was found. */
   readonly listing: string | undefined;
   /** The reason why there is no JWKS. */
   readonly trouble?: string;
 }
 
-/** Does steps 1 to 4 (verification.md §5.1 to §5.4). */
+/** Follows steps 1 to 4 (verification.md §5.1 to §5.4). */
 async function published(
   documents: Documents,
   sender: SenderEntry,
@@ -126,7 +127,7 @@ async function published(
   return { listing, trouble: `JWKS at ${location.jwksUri}: ${answer.reason}` };
 }
 
-/** Notes the reason why there is no JWKS, if there is none. */
+/** If there is no JWKS, notes the reason. */
 function noteTrouble(
   trouble: string | undefined,
   isPinned: boolean,
@@ -137,7 +138,7 @@ function noteTrouble(
   else faults.push(`${trouble}. Deliveries are answered 503 keys_unavailable.`);
 }
 
-/** The fault of all keys together; undefined if one of them can be used. */
+/** Returns the fault that no key can be used; undefined if one of them can. */
 function keyFault(keys: readonly ChainKey[], edition: EditionName | undefined): string | undefined {
   if (keys.some(isFit)) return undefined;
   const others = EDITION_NAMES.filter((name) =>
@@ -149,15 +150,15 @@ function keyFault(keys: readonly ChainKey[], edition: EditionName | undefined): 
     : `No key can sign webhooks ${here}: deliveries are answered 401. One can in edition ${others.join(', ')}; if that is the seller's, set edition for this sender.`;
 }
 
-/** The notes about documents that can be used except for a part. */
+/** Returns the notes about documents that can be used although a part of them is wrong. */
 function oddNotes(links: readonly Link[]): string[] {
   const odd = links.filter(({ state, fault }) => state === 'good' && fault !== undefined);
   return odd.map(({ document, url, fault }) => `${document} at ${url}: ${fault}.`);
 }
 
 /**
- * The notes about a server whose time differs. A receiver with this machine's clock might refuse signatures of that
- * time.
+ * Returns the note about a server whose time differs from this machine's. A receiver with this machine's time might
+ * refuse signatures made with the server's time.
  */
 function clockNotes(links: readonly Link[]): string[] {
   const off = links.find(({ clockAheadMs = 0 }) => Math.abs(clockAheadMs) > CLOCK_SLACK_MS);
@@ -170,7 +171,7 @@ function clockNotes(links: readonly Link[]): string[] {
 }
 
 /**
- * Walks brand.json → `agents[]` → JWKS → pins → revocation list, by the receiver's own readers and rules.
+ * Follows brand.json → `agents[]` → JWKS → pins → revocation list, with the receiver's own readers and rules.
  * @throws ConfigError for an unusable agent URL or protocol.
  */
 export async function walkChain(options: ChainOptions): Promise<Chain> {

@@ -1,11 +1,11 @@
-// Fetches documents of a seller under the receiver's own rules, and lists what was found. The walk to the keys and the
+// Fetches documents of a seller under the receiver's own rules, and lists what was found. The chain of keys and the
 // check of revocation lists use it.
 import type { KeyFetch } from '../../keys/key-resolver.ts';
 import { type CopyResult, type DocumentKind, failedFetch } from '../../keys/document.ts';
 import { ageSeconds, lifetimeMs } from '../../keys/lifetimes.ts';
 import { fetchDocument } from '../../keys/safe-fetch.ts';
 
-/** One document of a seller's chain, as it was found. */
+/** One document of a seller's chain, with the result of fetching it. */
 export interface Link {
   /** The name, e.g. `brand.json`, `JWKS`. */
   readonly document: string;
@@ -17,13 +17,15 @@ export interface Link {
   readonly bytes?: number;
   /** The URL to which redirects led. */
   readonly redirectedTo?: string;
-  /** The time for which caches in between have held it, if they tell. Ms. */
+  /** The time for which HTTP caches have kept the document, if they state it. Ms. */
   readonly ageMs?: number;
   readonly lastModified?: string;
-  /** The lead of the server's clock over this machine's, if its answer has a `Date`. Ms, in whole seconds. */
+  /**
+   * The time by which the server's clock is ahead of this machine's, if the answer has a `Date`. Ms, in whole seconds.
+   */
   readonly clockAheadMs?: number;
   readonly cacheControl?: string;
-  /** The time for which a receiver uses it without asking again. Ms. */
+  /** The time for which a receiver uses the document without fetching it again. Ms. */
   readonly freshMs?: number;
 }
 
@@ -40,13 +42,13 @@ export interface DocumentsOptions {
   readonly now: () => number;
 }
 
-/** The time limit for one document, the receiver's own. Ms. */
+/** The time limit for one document, which is the receiver's own. Ms. */
 const DEADLINE_MS = 10_000;
 
-/** The facts in the answer's headers about caches and the time. */
+/** Returns the facts about caches and time in the headers of the answer. */
 function headerFacts(headers: Headers, now: number): Partial<Link> {
   const date = Date.parse(headers.get('date') ?? '');
-  // An answer from a cache has the date at which it came there.
+  // An answer from a cache has the `Date` at which it entered the cache, so its age is added.
   const clockAheadMs = (Math.round((date - now) / 1000) + ageSeconds(headers)) * 1000;
   const lastModified = headers.get('last-modified');
   const cacheControl = headers.get('cache-control');
@@ -97,7 +99,7 @@ export function createDocuments({ fetch: fetchUrl, allowLoopback, now }: Documen
         return parsed;
       }
       order += 1;
-      // As in `document-fetch`: a document that names the time of its next issue is used until then.
+      // As in `document-fetch`, a document that states the time of its next issue is used until that time.
       const until = kind.dueAt?.(parsed.value, began) ?? began + lifetimeMs(fetched.headers, kind.life);
       const freshMs = until - began;
       const fault = 'warning' in parsed ? parsed.warning : undefined;

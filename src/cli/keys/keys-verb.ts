@@ -32,8 +32,8 @@ const kidsOf = ({ jwks }: Chain): ReadonlySet<string> => new Set(jwks.map((jwk) 
 const jwkOf = ({ jwks }: Chain, kid: string): Jwk => jwks.find((jwk) => jwk['kid'] === kid) ?? {};
 
 /**
- * The reasons why two sellers cannot share a URL yet. If the keys of one were never fetched, it is unknown whose a key
- * is.
+ * Returns the reasons why two sellers cannot share a URL yet. If the keys of one seller were never fetched, it is
+ * unknown to which seller a key belongs.
  */
 export function blockingFaults(chain: Chain, other: Chain): string[] {
   const blocks = (silent: Chain, stopped: Chain): string =>
@@ -44,7 +44,10 @@ export function blockingFaults(chain: Chain, other: Chain): string[] {
   ];
 }
 
-/** The key ids that two sellers publish. At one URL of a receiver only one of them can have each. */
+/**
+ * Returns a note about key ids that both sellers publish. At one URL of a receiver, only one of the sellers can use
+ * each.
+ */
 export function sharedNotes(chain: Chain, other: Chain): string[] {
   const own = kidsOf(chain);
   const shared = [...kidsOf(other)].filter((kid) => own.has(kid));
@@ -70,7 +73,7 @@ export interface ChainFlags {
   readonly dns?: NameLookUp;
 }
 
-/** The names of flags for the options that a receiver's errors name. */
+/** The flags that correspond to the options which a receiver's errors name. */
 const FLAG_NAMES: readonly (readonly [option: RegExp, flag: string])[] = [
   [/^senders\[0\]\.agentUrl\b/, 'agent URL'],
   [/^senders\[0\]\.brandJsonUrl\b/, '--brand-json'],
@@ -114,7 +117,9 @@ async function walked(
   });
 }
 
-/** Walks the chain of an agent. @throws UsageError if its first document, which is needed, cannot be reached at all. */
+/**
+ * Follows the chain of an agent. @throws UsageError if the first document, which is required, cannot be fetched at all.
+ */
 export async function chainOf(
   agentUrl: string,
   flags: ChainFlags,
@@ -192,7 +197,7 @@ interface CheckFlags extends ChainFlags {
   readonly json?: boolean;
 }
 
-/** Compares the chain with those of other sellers: shared key ids, and reasons against one URL for both. */
+/** Compares the chain with those of other sellers: finds shared key ids, and reasons not to use one URL for both. */
 async function besides(
   chain: Chain,
   flags: CheckFlags,
@@ -265,7 +270,7 @@ export function addChainFlags(verb: Command): Command {
     );
 }
 
-/** A key of the set for probes. */
+/** A key in the key set for probes. */
 export interface ProbeKey {
   readonly kid: string;
   readonly alg: SignatureAlgorithm;
@@ -274,8 +279,8 @@ export interface ProbeKey {
 }
 
 /**
- * The keys of a probe: one for each algorithm, one for requests (refused in edition 3.0), one for another purpose, and
- * one to be revoked.
+ * The keys for a probe: one for each algorithm, one for requests (refused in edition 3.0), one for another purpose, and
+ * one that is revoked.
  */
 export const PROBE_KEYS: readonly ProbeKey[] = [
   { kid: 'probe-ed25519', alg: 'ed25519', purpose: 'webhook-signing' },
@@ -309,7 +314,7 @@ async function pairs(flags: GenerateFlags): Promise<KeyPair[]> {
 
 const asText = (keys: readonly Jwk[]): string => JSON.stringify({ keys }, undefined, 2);
 
-/** Writes private keys, readable by their owner alone, and never over a file that exists. */
+/** Writes private keys to a new file that only its owner can read. It never overwrites a file. */
 async function writePrivate(file: string, keys: readonly Jwk[], context: CliContext): Promise<void> {
   try {
     await writeFile(resolve(context.cwd, file), `${asText(keys)}\n`, { mode: 0o600, flag: 'wx' });

@@ -1,5 +1,5 @@
-// Notes if the documents of a sender lead to a different place at a second look. The walk to the keys calls it for
-// `proto-webhooks keys check`.
+// Notes if a sender's documents lead to different URLs when they are fetched a second time. The chain of keys uses it
+// for `proto-webhooks keys check`.
 import { MAX_URL_BYTES, printableName } from '../../codec/printable.ts';
 import { createLocate } from '../../keys/agent-location.ts';
 import type { CopyResult, DocumentKind } from '../../keys/document.ts';
@@ -10,13 +10,13 @@ import type { Documents, DocumentsOptions } from './documents.ts';
 
 type Load = Documents['load'];
 
-/** Documents that a walk has read, and can read again without a request. */
+/** Documents that were fetched, and whose answers can be read again without a request. */
 interface Recorded extends Documents {
-  /** Returns the answer of the first look, without a request. */
+  /** Returns the first answer again, without a request. */
   readonly again: Load;
 }
 
-/** Documents whose answers are kept. */
+/** Wraps documents so that their answers are kept. */
 export function recorded(documents: Documents): Recorded {
   const known = new Map<string, CopyResult<unknown>>();
   return {
@@ -31,7 +31,7 @@ export function recorded(documents: Documents): Recorded {
   };
 }
 
-/** The places to which the documents of a sender lead, by the document that leads there. */
+/** Returns the URLs to which the documents of a sender lead, by the document that names them. */
 async function placesOf(
   load: Load,
   sender: SenderEntry,
@@ -55,7 +55,7 @@ async function placesOf(
 }
 
 /**
- * Asks a second time for the places to which the documents lead, and notes one that differs.
+ * Fetches the documents a second time, and notes each URL that differs from the first time.
  * @param documents fetches them.
  */
 export async function movingNotes(

@@ -1,5 +1,5 @@
-// Reads the keys that publishers pin for an agent, and the keys that count if they do (verification.md §5.5). The walk
-// to the keys calls it.
+// Reads the keys that publishers pin for an agent, and finds the keys that are used with these pins (verification.md
+// §5.5). The chain of keys uses it.
 import { revokedSince, sameMaterial } from '../../auth/rfc9421/revoked-at.ts';
 import { canonicalJson } from '../../codec/canonical-json.ts';
 import { quoted } from '../../codec/printable.ts';
@@ -13,7 +13,7 @@ import type { Protocols } from '../../shared/wire-names.ts';
 import type { SenderEntry } from '../../config/sender-entry.ts';
 import type { Documents } from './documents.ts';
 
-/** Reads the keys of the agent that each publisher pins. */
+/** Reads the keys that each publisher pins for the agent. */
 export async function publisherSets(
   documents: Documents,
   sender: SenderEntry,
@@ -34,13 +34,13 @@ export async function publisherSets(
     if (unlisted !== undefined)
       faults.push(`adagents.json at ${url}: ${unlisted}. Deliveries are answered 503.`);
     if (typeof set === 'string') faults.push(`adagents.json at ${url}: what it pins cannot be used: ${set}.`);
-    // Keys that differ under one kid are a pin too, although none of them is used.
+    // Different keys with the same kid are a pin too, although none of them can be used.
     if (typeof set === 'object') sets.push(set);
   }
   return sets;
 }
 
-/** The keys that count, and notes about them. */
+/** The keys that are used, with notes about them. */
 export interface CountedKeys {
   readonly jwks: readonly Jwk[];
   readonly source: 'JWKS' | 'adagents.json';
@@ -55,7 +55,7 @@ interface Counting {
   readonly sets: readonly KeySet[];
 }
 
-/** The keys that a receiver uses, with or without pins (verification.md §5.5). */
+/** Returns the keys that a receiver uses, with or without pins (verification.md §5.5). */
 export function countedKeys(counting: Counting): CountedKeys {
   const { sender, published, sets } = counting;
   if (sets.length === 0) return { jwks: [...(published?.jwks.values() ?? [])], source: 'JWKS', notes: [] };
@@ -80,7 +80,10 @@ function narrowedKeys({ sender, published, sets }: Counting): CountedKeys {
   return { jwks, source: 'JWKS', notes };
 }
 
-/** The key with the earliest `revoked_at` that it has anywhere: one is enough (verification.md §2.9). */
+/**
+ * Returns the key with the earliest `revoked_at` that any publisher gives it: one revocation is enough (verification.md
+ * §2.9).
+ */
 function revokedFirst(jwk: Jwk, others: readonly Jwk[]): Jwk {
   let first: Jwk = jwk;
   for (const other of others)
@@ -88,7 +91,10 @@ function revokedFirst(jwk: Jwk, others: readonly Jwk[]): Jwk {
   return first === jwk ? jwk : { ...jwk, revoked_at: first['revoked_at'] };
 }
 
-/** The keys that publishers pin, each once. Several publishers may pin one key, and several keys may have one kid. */
+/**
+ * Returns the keys that publishers pin, each once. Several publishers may pin the same key, and several keys may have
+ * the same kid.
+ */
 function pinnedOnce(sets: readonly KeySet[]): readonly Jwk[] {
   const all = sets.flatMap(({ jwks }) => [...jwks.values()]);
   const judged = all.map((jwk) => {

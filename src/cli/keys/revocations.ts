@@ -1,4 +1,5 @@
-// Finds the operator's revocation lists where a receiver would, and judges them. The walk to the keys calls it.
+// Finds the operator's revocation lists at the URLs that a receiver would use, and judges them. The chain of keys uses
+// it.
 import type { Jwk } from '../../crypto/engine.ts';
 import type { Copy } from '../../keys/document.ts';
 import {
@@ -18,7 +19,8 @@ export interface RevocationState {
   readonly state: 'fresh' | 'stale' | 'none' | 'unknown';
   readonly kids: readonly string[];
   /**
-   * For `unknown`: the configuration names a list, or a list or its beginning is served. Deliveries are answered 503.
+   * Set for `unknown`: the configuration names a list, or a list or the beginning of one is served. Deliveries are then
+   * answered 503.
    */
   readonly required?: boolean;
   readonly signed?: boolean;
@@ -32,7 +34,7 @@ export interface RevocationCheck {
   readonly protocols: Protocols;
   readonly documents: Documents;
   readonly sender: SenderEntry;
-  /** The brand.json next to which the list lies. */
+  /** The brand.json beside which the list is published. */
   readonly listing: string | undefined;
   /** The operator's keys. */
   readonly jwks: readonly Jwk[];
@@ -40,7 +42,7 @@ export interface RevocationCheck {
   readonly pinned: boolean;
 }
 
-/** The lists to which findings are added. */
+/** The lists of faults and notes to which this check adds. */
 interface Findings {
   readonly faults: string[];
   readonly notes: string[];
@@ -64,10 +66,13 @@ async function listSignatureReason(
     : "signed by a key that is not in the operator's JWKS";
 }
 
-/** The states in order: the first one decides a delivery. */
+/** The states, most severe first. The most severe state of all lists decides about a delivery. */
 const STATES: readonly RevocationState['state'][] = ['unknown', 'stale', 'fresh', 'none'];
 
-/** Looks for the operator's lists where a receiver would, and judges them. It adds to the findings. */
+/**
+ * Fetches the operator's lists from the URLs that a receiver would use, and judges them. It adds faults and notes to
+ * the findings.
+ */
 export async function checkRevocations(check: RevocationCheck, findings: Findings): Promise<RevocationState> {
   const { protocols, sender, listing } = check;
   const named = sender.revocation?.url;
@@ -94,7 +99,7 @@ async function listAt(
   const empty = answer.ok && answer.copy.value.list === undefined;
   documents.links.push(...own.links.map((link) => (empty ? asAbsent(link) : link)));
   if (!answer.ok) {
-    // A list that is not configured is required only once it was served.
+    // A list that is not configured becomes required only after it was served once.
     const optional = check.pinned && named === undefined;
     if (optional) notes.push(`revocation list at ${url}: ${answer.reason}. Required once it was served.`);
     else {
@@ -106,7 +111,7 @@ async function listAt(
   return stateOf(answer.copy, url, check, faults);
 }
 
-/** The state of a list that is served. */
+/** Returns the state of a list that is served. */
 async function stateOf(
   { fetchedAt: began, value }: Copy<PublishedList>,
   url: string,
@@ -124,7 +129,7 @@ async function stateOf(
   if (stale)
     faults.push(`revocation list at ${url}: stale since its next_update. Deliveries are answered 503.`);
   return {
-    // A list that is not accepted is served nevertheless, so a list is required from then on.
+    // A list that is not accepted was served all the same, so a list is required from then on.
     ...(invalidReason === undefined
       ? { state: stale ? 'stale' : 'fresh', kids: [...list.kids] }
       : { state: 'unknown', kids: [], required: true }),

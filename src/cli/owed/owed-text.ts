@@ -5,13 +5,13 @@ import { isWhole, type StreamAccount } from '../../reconcile/stream-account.ts';
 import type { TaskCounts } from '../../reconcile/tasks-account.ts';
 import { inLines, type Paint } from '../shell.ts';
 
-/** The largest number of lines for a media buy, and of operations, that are printed; `--json` has all. */
+/** The most lines that are printed for a media buy, and the most operations; `--json` has all. */
 const SHOWN = 20;
 
-/** The account of all pages. */
+/** The account with all its pages joined. */
 export type WholeAccount = Omit<Account, 'next'> & Required<Pick<Account, 'tasks'>>;
 
-/** The worst fact about a media buy. */
+/** Returns the most severe state of a media buy. */
 function stateOf({ missing, held, unverifiable, closed }: StreamAccount): string {
   if (unverifiable !== undefined) return 'unverifiable';
   if (missing.length > 0) return 'missing';
@@ -27,7 +27,7 @@ function cellsOf(stream: StreamAccount): readonly string[] {
   return [stateOf(stream), ...counts.map(String), frequency ?? 'none', zone.value];
 }
 
-/** The lines about a media buy: its faults, and each missing window. */
+/** Returns the lines about a media buy: its faults, and each missing window. */
 function linesOf(stream: StreamAccount): readonly string[] {
   const { missing, held, unverifiable, final, closedAt, totals, impairments } = stream;
   const lines = [
@@ -74,7 +74,7 @@ function table(streams: readonly StreamAccount[], paint: Paint): readonly string
   return streams.length === 0 ? [] : [paint('bold', head), ...body];
 }
 
-/** The units of an age. It is printed in the largest of which there is one. */
+/** The units of an age. An age is printed in the largest unit of which it has at least one. */
 const UNITS = [
   [86_400_000, 'd'],
   [3_600_000, 'h'],
@@ -86,9 +86,7 @@ function age(ms: number): string {
   return `${Math.floor(ms / unit)} ${name}`;
 }
 
-/**
- * The operations that need attention, one in each line, and the seller that has let an open operation wait for longest.
- */
+/** Returns one line for each operation that needs attention, and one for the seller with the oldest open operation. */
 function taskLines({
   ended,
   open,
@@ -114,7 +112,7 @@ function taskLines({
   ];
 }
 
-/** The account as text. @param flags as they were given: `mediaBuy` says that one was asked for. */
+/** Returns the account as text. @param flags the given flags; `mediaBuy` is set if one media buy was requested. */
 export function textOf(
   account: WholeAccount,
   { mediaBuy, since }: { readonly mediaBuy?: string; readonly since?: string },

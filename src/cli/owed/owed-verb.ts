@@ -19,11 +19,11 @@ interface OwedFlags extends StoreFlags {
   readonly json?: boolean;
 }
 
-/** The page size. All pages are read, because the whole account is printed. */
+/** The page size. The whole account is printed, so all pages are read. */
 const PAGE = 1000;
 const NO_TASKS: TaskCounts = { ended: 0, open: 0, unresolved: 0, orphaned: 0, attention: [], sellers: [] };
 
-/** Reads all pages as one. Its times are those of the first page. */
+/** Reads all pages, and joins them. The times are those of the first page. */
 async function wholeAccount(source: AccountSource, flags: OwedFlags): Promise<WholeAccount> {
   const { seller: agentUrl, mediaBuy: mediaBuyId } = flags;
   const since = flags.since === undefined ? undefined : instant('--since', flags.since);

@@ -1,5 +1,5 @@
-// The cases of the probe with good deliveries, with repeated ones, and with too many. The probe sends them in this
-// order.
+// The cases of the probe with good deliveries, with repeated deliveries, and with too many deliveries. The probe sends
+// them in this order.
 import { editionFor, purposesOf } from '../../shared/editions.ts';
 import { protocolFor } from '../../shared/wire-names.ts';
 import { PROFILE_COMPONENTS } from '../../sender/sign.ts';
@@ -25,11 +25,11 @@ function accepted(
 
 const completed: Payload = ({ payloads }) => payloads.tool('completed');
 
-/** The same value in a text that `JSON.parse` and `JSON.stringify` would not reproduce. */
+/** Writes the same value in a text that `JSON.parse` and `JSON.stringify` would not reproduce. */
 const spaced: Payload = ({ payloads }) =>
   `{ "z": 1.0, ${JSON.stringify(payloads.tool('completed'), undefined, 1).slice(1).replace('create_media_buy', 'create\\u005fmedia_buy')}\n`;
 
-/** The deliveries that every receiver has to accept. */
+/** Deliveries that every receiver must accept. */
 export const ACCEPTED_CASES: readonly ProbeCase[] = [
   accepted('tool-completed', 'a completed task, tool transport', completed),
   accepted('tool-submitted', 'a submitted task, tool transport', ({ payloads }) =>
@@ -82,7 +82,7 @@ async function changed(kit: ProbeKit): ReturnType<ProbeKit['send']> {
   return kit.send(await kit.sign({ ...event, message: 'not what it said before' }));
 }
 
-/** Deliveries that come more than once, in part or as a whole. */
+/** Deliveries that are sent more than once, in part or as a whole. */
 export const REPEATED_CASES: readonly ProbeCase[] = [
   {
     name: 'duplicate',
@@ -168,7 +168,7 @@ export const REPEATED_CASES: readonly ProbeCase[] = [
   },
 ];
 
-/** The last case, because deliveries after it may be refused too. */
+/** The case with too many deliveries. It is the last one, because deliveries after it may be refused too. */
 export const RATE_CASE: ProbeCase = {
   name: 'rate',
   sends: 'more deliveries than the cap allows',

@@ -1,15 +1,17 @@
-// The cases of the probe with wrong deliveries, made from the table that fake seller, vectors and fuzzer share. The
-// probe sends them in the order of the receiver's checks.
+// The cases of the probe with wrong deliveries, made from the table that the fake seller, the vectors and the fuzzer
+// use too. The probe sends them in the order of the receiver's checks.
 import { toldCode, type WrongDelivery } from '../../testing/mistake-row.ts';
 import { mistakesFor } from '../../testing/mistakes.ts';
 import type { Expected, ProbeCase, ProbeKit } from './probe-kit.ts';
 
-/** A framework whose route only takes POST answers before the receiver does. */
+/**
+ * Other statuses that pass for a wrong method: a framework with a route only for POST answers before the receiver does.
+ */
 const NO_ROUTE = {
   404: 'the route takes only POST; a route for every method (app.all) lets the receiver answer 405 with Allow: POST',
 };
 
-/** A server for several hosts may itself refuse one that it does not know. */
+/** Other statuses that pass for a wrong host: a server for several hosts may refuse an unknown host itself. */
 const NO_HOST = Object.fromEntries(
   [400, 403, 404, 421].map((status) => [status, 'refused before it reached the receiver']),
 );
@@ -20,8 +22,8 @@ const NOTED: Readonly<Record<string, Expected['orStatus']>> = {
 };
 
 /**
- * The expected code. With the check off only the configured URL counts, so the signature is what fails (verification.md
- * §4.12).
+ * Returns the expected code. If the host check is off, only the configured URL is used, so the signature fails instead
+ * (verification.md §4.12).
  */
 const codeAt = (row: WrongDelivery, hostCheck: ProbeKit['hostCheck']): string | undefined =>
   row.part === 'host' && hostCheck === 'off' ? 'webhook_signature_invalid' : toldCode(row);
@@ -41,7 +43,8 @@ function asCase([name, row]: readonly [string, WrongDelivery]): ProbeCase {
 }
 
 /**
- * A case for a receiver at several hosts: a delivery signed for one is accepted at no other (verification.md §4.16).
+ * The case for a receiver with several hosts: a delivery that is signed for one host is accepted at no other
+ * (verification.md §4.16).
  */
 export const OTHER_URL_CASE: ProbeCase = {
   name: 'other-url',
@@ -56,5 +59,5 @@ export const OTHER_URL_CASE: ProbeCase = {
   },
 };
 
-/** The table of wrong deliveries in its order, which is that of the checks. */
+/** The cases from the table of wrong deliveries, in the order of the receiver's checks. */
 export const REFUSED_CASES: readonly ProbeCase[] = mistakesFor('probe').map(asCase);

@@ -1,5 +1,5 @@
-// Provides the keys with which a command signs to the receiver under test, and explains answers that lack them.
-// `proto-webhooks vectors probe` and `send` call it.
+// Provides the keys with which a command signs, so that the receiver under test can find them. It explains answers that
+// suggest that the receiver lacks the keys. `proto-webhooks vectors probe` and `send` call it.
 import { ConfigError } from '../../shared/errors.ts';
 import { protocolFor } from '../../shared/wire-names.ts';
 import type { Jwk } from '../../sender/sign.ts';
@@ -9,14 +9,14 @@ import { type ChainFlags, chainOf } from '../keys/keys-verb.ts';
 import { type CliContext, UsageError } from '../shell.ts';
 import type { ProbeResult } from './probe-kit.ts';
 
-/** The way in which a receiver gets the keys that a command signs with. */
+/** The way in which a receiver gets the public keys of the command. */
 export interface Identity {
   readonly how: 'pins' | 'agent-url' | 'fake-seller';
   /** The configuration that the receiver needs, ready to paste. */
   readonly config: string;
-  /** Counts the receiver's requests for documents here; undefined if it asks elsewhere. */
+  /** Returns the number of the receiver's requests for documents here; undefined if it fetches them from elsewhere. */
   readonly fetches?: () => number;
-  /** True if it asked for the revocation list; absent if none is served here. */
+  /** True if the receiver has requested the revocation list; absent if none is served here. */
   readonly askedForList?: () => boolean;
   readonly close: () => Promise<void>;
 }
@@ -38,7 +38,7 @@ function pinned(keys: readonly Jwk[]): string {
   return `senders: [{ agentUrl: 'https://probe.invalid/mcp'${revocation}, pins: [\n${pins}\n  ] }],`;
 }
 
-/** A seller on loopback that publishes these keys. Revoked ones are on its list. */
+/** Starts a seller on loopback that publishes these keys. Revoked keys are on its revocation list. */
 async function served(port: number, keys: readonly Jwk[], protocol: string | undefined): Promise<Identity> {
   protocolFor(protocol);
   const seller = await createFakeSeller({ port, ...(protocol !== undefined && { protocol }) }).catch(
@@ -63,8 +63,8 @@ async function served(port: number, keys: readonly Jwk[], protocol: string | und
 }
 
 /**
- * Provides the identity.
- * @param keys private ones.
+ * Provides the keys in the way that the flags choose.
+ * @param keys the private keys.
  * @throws UsageError if the port of the fake seller is in use.
  */
 export async function identityOf(flags: IdentityFlags, keys: readonly Jwk[]): Promise<Identity> {
@@ -81,15 +81,15 @@ const HOW: Readonly<Record<Identity['how'], string>> = {
     'The receiver needs this agent, whose brand.json is served here during the run, and allowLoopback:',
 };
 
-/** Cases that stand for everything with a good signature. */
+/** The cases that represent all deliveries with a good signature. */
 const GOOD: readonly string[] = ['tool-completed', 'agent-completed', 'report'];
 
-/** The longest time for which a receiver remembers a failure (verification.md §5.19). Ms. */
+/** The longest time for which a receiver remembers a failed fetch (verification.md §5.19). Ms. */
 const REMEMBERED_MS = 60_000;
 
 const OUTSIDE = '401 webhook_signature_window_invalid';
 
-/** The fault if everything with a good signature gets this answer, and the keys are known. */
+/** The fault to report if all deliveries with a good signature get this answer although the keys are known. */
 const WRONG: Readonly<Record<string, (url: string) => string>> = {
   '401 webhook_signature_invalid': (url) =>
     `the receiver verifies for another URL than ${url}, or a proxy in front of it changes a covered header (Content-Type). Its publicUrl has to be exactly that URL.`,
@@ -102,22 +102,23 @@ const WRONG: Readonly<Record<string, (url: string) => string>> = {
     `the receiver answers an unpublished key id with 401, so it has the keys. Most likely its publicUrl is not exactly ${url} (alarm public_url_mismatch, which names the URL), its clock is wrong (alarm clock_skew), or its store is down; its log says which.`,
 };
 
-/** The one answer to everything that was sent with a good signature; undefined if answers differ. */
+/** Returns the one answer that all deliveries with a good signature got; undefined if they got different ones. */
 function answerToGood(results: readonly ProbeResult[]): string | undefined {
   const answers = new Set(results.filter(({ name }) => GOOD.includes(name)).map(({ answered }) => answered));
-  // A receiver without another clock answers the third such delivery with 503 `clock_skew`: its own may be wrong.
+  // If a receiver has no second clock, it answers the third such delivery with 503 `clock_skew`, because its own time
+  // may be wrong.
   if (answers.has(OUTSIDE)) answers.delete('503');
   const [only] = answers;
   return answers.size === 1 ? only : undefined;
 }
 
 /**
- * Explains a run in which every good delivery got the same answer and was not accepted. The receiver may not have found
- * the keys, or has another URL or another time.
- * @param url the URL that deliveries were sent to.
+ * Explains a run in which all good deliveries got the same answer and none was accepted. The receiver may not have
+ * found the keys, or has another URL or another time.
+ * @param url the URL to which deliveries were sent.
  * @param waitedMs the wait for a receiver that remembers a failed fetch.
- * @param firstAnswer the answer to the good delivery before all cases. Within 30 s after it a receiver cannot say that
- * a key is unknown.
+ * @param firstAnswer the answer to the good delivery before all cases. For 30 s after it, a receiver cannot say that a
+ *   key is unknown.
  */
 export function hintOf(
   results: readonly ProbeResult[],
@@ -150,7 +151,7 @@ export function hintOf(
   return [what, ...fetchHint(identity.fetches?.(), waitedMs), HOW[identity.how], identity.config];
 }
 
-/** The hint about requests for documents. @param asked the number of them; undefined: unknown. */
+/** Returns the hint about requests for documents. @param asked the number of requests; undefined: unknown. */
 function fetchHint(asked: number | undefined, waitedMs: number): string[] {
   if (asked === undefined) return [];
   if (asked > 0) return [`Documents were requested here ${asked} times.`];
@@ -161,7 +162,7 @@ function fetchHint(asked: number | undefined, waitedMs: number): string[] {
   ];
 }
 
-/** The faults of the chain that the receiver has to follow, as seen from here. */
+/** Returns the faults in the chain of documents that the receiver must follow, as this machine sees them. */
 export async function chainHints(
   agentUrl: string,
   flags: Pick<ChainFlags, 'protocol' | 'edition'>,

@@ -1,5 +1,5 @@
-// Defines a case of the probe and its result, and makes the kit with which cases sign and send. The probe and the verb
-// `vectors probe` use it.
+// Defines a case of the probe and its result, and makes the kit with which cases sign and send deliveries. The probe
+// and the verb `vectors probe` use it.
 import { algorithmOfKey } from '../../crypto/algorithms.ts';
 import { KEY_NAMES } from '../../testing/seller-keys.ts';
 import type { EditionName } from '../../shared/editions.ts';
@@ -19,10 +19,10 @@ import { post, type PostResult } from '../../testing/seller-post.ts';
 /** The role of a key in a probe, by its algorithm, purpose and name. */
 export type KeyRole = 'ed25519' | 'p256' | 'request' | 'other' | 'revoked';
 
-/** The parts with which cases are made. */
+/** The functions and settings with which cases are made. */
 export interface ProbeKit {
   readonly url: string;
-  /** A URL of the receiver at another host; absent: there is none. */
+  /** A URL of the same receiver at another host; absent if there is none. */
   readonly otherUrl?: string;
   /** The protocol name in deliveries. */
   readonly protocol: string;
@@ -30,18 +30,18 @@ export interface ProbeKit {
   readonly keys: Readonly<Partial<Record<KeyRole, Jwk>>>;
   /** Signs with the first signing key, unless `options.key` says otherwise. */
   readonly sign: (payload: PayloadInput, options?: Partial<SignDeliveryOptions>) => Promise<SignedDelivery>;
-  /** Signs a completed task with the mistake in it. */
+  /** Signs a completed task that contains the mistake. */
   readonly mistake: (row: WrongDelivery) => Promise<SignedDelivery>;
   readonly send: (delivery: SignedDelivery) => Promise<PostResult>;
-  /** Sends a delivery that has to be accepted before the case itself can begin. @throws NotBegun */
+  /** Sends a delivery that must be accepted before the case itself can begin. @throws NotBegun */
   readonly begin: (delivery: SignedDelivery) => Promise<void>;
   /** Unix ms. */
   readonly now: () => number;
   /** The receiver's edition for this sender; undefined: none is set. */
   readonly edition: EditionName | undefined;
-  /** The receiver's option: `off` if it does not compare `Host` with its URL. */
+  /** The receiver's setting; `off`: it does not compare `Host` with its URL. */
   readonly hostCheck: 'strict' | 'off';
-  /** The receiver's limit of a body. */
+  /** The most bytes of a body that the receiver accepts. */
   readonly maxBodyBytes: number;
   /** The number of deliveries that exceeds the receiver's cap; absent: the cap is not probed. */
   readonly rate?: number;
@@ -64,7 +64,8 @@ export interface KitOptions extends Pick<ProbeKit, 'url' | 'protocol' | 'edition
 }
 
 /**
- * Sorts keys into roles: the revoked one by its kid, others by the purpose under any of the names, and by the curve.
+ * Sorts keys by role. The revoked key is found by its kid; others by their purpose, under any of the protocol's names,
+ * and by their curve.
  */
 export function rolesOf(keys: readonly Jwk[], protocols: Protocols): Partial<Record<KeyRole, Jwk>> {
   const roles: Partial<Record<KeyRole, Jwk>> = {};
@@ -79,7 +80,7 @@ export function rolesOf(keys: readonly Jwk[], protocols: Protocols): Partial<Rec
   return roles;
 }
 
-/** Makes a kit. @param first the key that signs unless a case chooses one. */
+/** Makes a kit. @param first the key that signs unless a case chooses another. */
 export function createKit(options: KitOptions, first: Jwk): ProbeKit {
   const { url, otherUrl, protocol, to, timeoutMs, now, rate, edition } = options;
   const { hostCheck = 'strict', maxBodyBytes } = options;
@@ -119,29 +120,29 @@ export function createKit(options: KitOptions, first: Jwk): ProbeKit {
 
 /** The answer that a conforming receiver gives. */
 export interface Expected {
-  /** `2xx`: any of these. */
+  /** The expected status; `2xx`: any status from 200 to 299. */
   readonly status: '2xx' | 400 | 401 | 405 | 409 | 413 | 415 | 429 | 503;
-  /** The code in `WWW-Authenticate` for 401, in the body for 400 and 409. */
+  /** The expected code: for 401 in `WWW-Authenticate`, for 400 and 409 in the body. */
   readonly code?: string;
-  /** Other statuses that pass, each with a note: a server in front of the receiver may answer first. */
+  /** Other statuses that pass too, each with a note, because a server in front of the receiver may answer first. */
   readonly orStatus?: Readonly<Record<number, string>>;
 }
 
-/** One or several deliveries, and the answer that the last of them has to get. */
+/** One or several deliveries, and the expected answer to the last one. */
 export interface ProbeCase {
   /** The stable name, e.g. `replay`. */
   readonly name: string;
   /** The delivery in words. */
   readonly sends: string;
   readonly expect: Expected | ((kit: Pick<ProbeKit, 'edition' | 'hostCheck' | 'protocol'>) => Expected);
-  /** The case is skipped without this key, or option. */
+  /** The key or option that the case needs. Without it the case is skipped. */
   readonly needs?: KeyRole | 'rate';
   readonly run: (kit: ProbeKit) => Promise<PostResult>;
 }
 
 export const ACCEPTED: Expected = { status: '2xx' };
 
-/** The answer 401 with this code. */
+/** Returns the expected answer 401 with this code. */
 export const refused = (code: string): Expected => ({ status: 401, code });
 
 /** The result of one case. */
@@ -152,15 +153,15 @@ export interface ProbeResult {
   readonly expected: string;
   /** The actual answer, in the same form. */
   readonly answered: string;
-  /** `undecided`: a 503 that a receiver may answer here (its key cooldown). */
+  /** `undecided`: the answer was 503, as a receiver may answer while it must not fetch keys again. */
   readonly verdict: 'pass' | 'fail' | 'skipped' | 'undecided';
   /** The reason why it did not pass. */
   readonly why?: string;
-  /** A remark about a pass. */
+  /** A remark about a case that passed. */
   readonly note?: string;
 }
 
-/** An instant moved by that many ms. */
+/** Moves a timestamp by that many ms. */
 export function later(timestamp: string, ms: number): string {
   return new Date(Date.parse(timestamp) + ms).toISOString();
 }

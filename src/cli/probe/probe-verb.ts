@@ -53,13 +53,16 @@ function countsOf(results: readonly ProbeResult[]): Record<ProbeResult['verdict'
   return counts;
 }
 
-/** The line for a name of the protocol. It counts as no case, because a receiver may accept one name only. */
+/**
+ * Returns the line for one name of the protocol. It is not counted as a case, because a receiver may accept only one
+ * name.
+ */
 function nameLine({ protocol, answered, goesOn }: NameTried, paint: Paint): string {
   const end = goesOn ? '; the cases use it' : '';
   return `${paint('dim', 'name')}  ${protocol.padEnd(33)} a good delivery under this name  ${paint('dim', `-> ${answered}${end}`)}`;
 }
 
-/** The report of the verb, and if the receiver passed. */
+/** Returns the report of the verb, which says if the receiver passed. */
 export function reportOf(
   url: string,
   results: readonly ProbeResult[],
@@ -105,7 +108,7 @@ interface ProbeFlags extends IdentityFlags {
   readonly json?: boolean;
 }
 
-/** The keys to sign with, and the one that signs unless a case chooses. */
+/** Returns the keys to sign with, and the one that signs unless a case chooses another. */
 async function signingKeys(
   flags: ProbeFlags,
   context: CliContext,
@@ -124,7 +127,7 @@ async function signingKeys(
   return { keys, first };
 }
 
-/** Requires an answer. If there is none, the command is wrong, and not the receiver. */
+/** Requires that the receiver answers. If it does not, the command is at fault, and not the receiver. */
 async function requireReachable(kit: ProbeKit): Promise<void> {
   const { outcome, status } = await kit.send(await kit.sign('{}', { params: { tag: 'probe' } }));
   if (status === undefined) {
@@ -135,7 +138,7 @@ async function requireReachable(kit: ProbeKit): Promise<void> {
 }
 
 /**
- * The wait for keys that are only served while the probe runs: the receiver may remember that they were not there
+ * Returns the wait for keys that are only served while the probe runs. The receiver may remember that they were missing
  * before.
  */
 function waitingFor(
@@ -204,7 +207,7 @@ async function probeUrl(
   return reportOf(url, results, [...hint, ...chain], names);
 }
 
-/** The report about several URLs of one receiver. */
+/** Returns the report about several URLs of one receiver. */
 function together(urls: readonly string[], reports: readonly Report[]): Report {
   const ok = reports.every((one) => one.ok);
   return {

@@ -6,7 +6,7 @@ import { ACCEPTED_CASES, RATE_CASE, REPEATED_CASES } from './cases-events.ts';
 import { OTHER_URL_CASE, REFUSED_CASES } from './cases-refused.ts';
 import { type Expected, NotBegun, type ProbeCase, type ProbeKit, type ProbeResult } from './probe-kit.ts';
 
-/** Headers that HTTP itself writes. They are no words of the receiver, and a kid may be `2026`. */
+/** Headers that HTTP itself needs. They are not searched for leaks, because a kid may be as common as `2026`. */
 const PLAIN_HEADERS: ReadonlySet<string> = new Set([
   'age',
   'allow',
@@ -21,16 +21,19 @@ const PLAIN_HEADERS: ReadonlySet<string> = new Set([
   'transfer-encoding',
 ]);
 
-/** The least length of a digest in bytes. */
+/** The shortest digest, in bytes. */
 const DIGEST_BYTES = 32;
 
-/** The forms in which a digest may be written. */
+/** Returns the forms in which a digest may be written. */
 function formsOf(digest: Buffer): readonly string[] {
   if (digest.length < DIGEST_BYTES) return [];
   return [digest.toString('hex'), digest.toString('base64').replace(/=+$/, ''), digest.toString('base64url')];
 }
 
-/** The texts that no refusal of this delivery may repeat: its key id, and the digests that it claims and has. */
+/**
+ * Returns the texts that a refusal of this delivery must not repeat: its key id, the digest that it claims, and its
+ * real digest.
+ */
 export function secretsIn({ headers, body }: SignedDelivery): readonly string[] {
   const kid = /;keyid="([^"]+)"/.exec(headers['Signature-Input'] ?? '')?.[1];
   const claimed = [...(headers['Content-Digest'] ?? '').matchAll(/=:([^:]*):/g)].map(([, text = '']) =>
@@ -40,7 +43,9 @@ export function secretsIn({ headers, body }: SignedDelivery): readonly string[] 
   return [...(kid === undefined ? [] : [kid]), ...[own, ...claimed].flatMap(formsOf)];
 }
 
-/** True if a text has the secret as a word of its own: a kid may be as short as `k`. */
+/**
+ * True if a text contains the secret as a separate word. A kid may be as short as `k`, so parts of words do not count.
+ */
 function tells(text: string, secret: string): boolean {
   const inWord = (char: string | undefined): boolean => char !== undefined && /[\w-]/.test(char);
   for (let at = text.indexOf(secret); at !== -1; at = text.indexOf(secret, at + 1)) {
@@ -50,8 +55,8 @@ function tells(text: string, secret: string): boolean {
 }
 
 /**
- * The leak in a refusal. Body and headers may have no key ids, no digests, nothing that a prober could use
- * (verification.md §2.24).
+ * Returns the leak in a refusal; undefined if there is none. Body and headers must not contain key ids, digests, or
+ * anything else that a prober could use (verification.md §2.24).
  */
 export function leakOf({ body, headers }: PostResult, secrets: readonly string[]): string | undefined {
   const told = secrets.filter((secret) => secret !== '');
@@ -75,8 +80,8 @@ const isStatus = (expected: Expected['status'], status: number): boolean =>
   expected === '2xx' ? status >= 200 && status < 300 : status === expected;
 
 /**
- * The fault of a challenge. contract.md §5.10 writes the code bare, verification.md §2.24 in quotes, and nothing else
- * may stand there.
+ * Returns the fault of a `WWW-Authenticate`; undefined if there is none. contract.md §5.10 writes the code bare,
+ * verification.md §2.24 in quotes. Nothing else is allowed there.
  */
 function challengeInvalidReason(answer: PostResult, code: string): string | undefined {
   const header = answer.headers['www-authenticate'];
@@ -93,7 +98,7 @@ function bodyInvalidReason({ body, code }: PostResult, expected: string): string
   return code === expected ? undefined : `the code is ${code}`;
 }
 
-/** The checks of an answer beyond its status. */
+/** The checks of an answer in addition to its status, by status. */
 const WITH: Readonly<Partial<Record<number, (answer: PostResult, code: string) => string | undefined>>> = {
   400: bodyInvalidReason,
   401: challengeInvalidReason,
@@ -104,8 +109,8 @@ const WITH: Readonly<Partial<Record<number, (answer: PostResult, code: string) =
 };
 
 /**
- * The fault of a challenge beside another status. It belongs to 401 alone, because `Signature error=` ends the event at
- * its seller (verification.md §2.25).
+ * Returns the fault of a `WWW-Authenticate` beside another status than 401. Only a 401 may have it, because a seller
+ * stops delivering the event at `Signature error=` (verification.md §2.25).
  */
 function strayChallenge({ status, headers }: PostResult): string | undefined {
   const header = headers['www-authenticate'];
@@ -113,14 +118,14 @@ function strayChallenge({ status, headers }: PostResult): string | undefined {
   return `${status} with WWW-Authenticate (${JSON.stringify(header)}), which only a 401 may have`;
 }
 
-/** The note on an answer that passes although another one was expected. */
+/** Returns the note on an answer that passes although another status was expected. */
 function noteOn({ status }: PostResult, { orStatus }: Expected): string | undefined {
   return status === undefined ? undefined : orStatus?.[status];
 }
 
 /**
  * Grades an answer.
- * @param secrets texts that no refusal may repeat.
+ * @param secrets texts that a refusal must not repeat.
  * @returns the fault of the answer; undefined if there is none.
  */
 function gradeAnswer(answer: PostResult, expected: Expected, secrets: readonly string[]): string | undefined {
@@ -135,23 +140,23 @@ function gradeAnswer(answer: PostResult, expected: Expected, secrets: readonly s
   return WITH[status]?.(answer, expected.code ?? '') ?? strayChallenge(answer) ?? leakOf(answer, secrets);
 }
 
-/** The wait for a receiver that remembers a failed fetch. */
+/** The settings of the wait for a receiver that remembers a failed fetch. */
 export interface Patience {
-  /** The whole wait, ms. A receiver remembers a failed fetch for at most 60 s (verification.md §5.19). */
+  /** The longest wait in total, ms. A receiver remembers a failed fetch for at most 60 s (verification.md §5.19). */
   readonly ms: number;
   /** Unix ms. */
   readonly now: () => number;
   readonly pause: (ms: number) => Promise<void>;
   /** Called once, before the first pause. */
   readonly begins: () => void;
-  /** True if the receiver has asked for everything else that it has to fetch; absent: there is nothing else. */
+  /** True if the receiver has requested all other documents that it has to fetch; absent: there are no others. */
   readonly complete?: (() => boolean) | undefined;
 }
 
-/** The pauses between two deliveries, whatever `Retry-After` says. Ms. */
+/** The shortest and the longest pause between two deliveries, even if `Retry-After` says otherwise. Ms. */
 const PAUSE = { least: 1_000, most: 10_000 } as const;
 
-/** True for a 503 with `Retry-After`, and nothing that a seller would take for the end of the event. */
+/** True for a 503 with `Retry-After` that a seller would not take for the end of the event. */
 function isPutOff({ status, headers }: PostResult): boolean {
   return status === 503 && 'retry-after' in headers && !('www-authenticate' in headers);
 }
@@ -162,8 +167,8 @@ function pauseAfter({ headers }: PostResult): number {
 }
 
 /**
- * Sends one good event, signed anew each time, until the answer is no longer 503. Before that the receiver cannot be
- * judged: its keys are only served while the probe runs, and it may have asked for them before.
+ * Sends one good event, signed anew each time, until the answer is no longer 503. Until then the receiver cannot be
+ * judged. Its keys are served only while the probe runs, and it may have requested them earlier in vain.
  * @returns true if the answer was 503 at first and no longer is.
  */
 export async function awaitKeys(kit: ProbeKit, patience: Patience): Promise<boolean> {
@@ -182,13 +187,13 @@ export async function awaitKeys(kit: ProbeKit, patience: Patience): Promise<bool
   return !isPutOff(answer);
 }
 
-/** Codes of checks that come before the name matters, or after it was found right. */
+/** Codes of checks that are made before the protocol name is compared, or after it was found right. */
 const NO_MATTER_OF_NAME: readonly (string | undefined)[] = [
   'webhook_signature_key_unknown',
   'webhook_signature_window_invalid',
 ];
 
-/** The answer to one good event under a name. */
+/** The answer to one good event that was sent under one name of the protocol. */
 export interface NameTried {
   readonly protocol: string;
   /** The answer, e.g. `401 webhook_signature_tag_invalid`. */
@@ -197,7 +202,10 @@ export interface NameTried {
   readonly goesOn: boolean;
 }
 
-/** Ranks a name by its answer: accepted, refused or delayed for another reason, refused for the name. */
+/**
+ * Ranks a name by its answer. Accepted is best, then a refusal or delay for another reason, then a refusal because of
+ * the name.
+ */
 function rankOf({ status, code }: PostResult): number {
   if (status !== undefined && isStatus('2xx', status)) return 0;
   return status !== 401 || NO_MATTER_OF_NAME.includes(code) ? 1 : 2;
@@ -205,7 +213,7 @@ function rankOf({ status, code }: PostResult): number {
 
 /**
  * Sends one good event under each name of the protocol, if there are several.
- * @returns the kit of the name with the best answer, the first of equals; and the answer to each.
+ * @returns the kit with the name that got the best answer (the first of equal ones), and the answers to all names.
  */
 export async function takenKit(
   kits: readonly [ProbeKit, ...ProbeKit[]],
@@ -228,16 +236,18 @@ export async function takenKit(
 
 /** Steps before the cases are sent. */
 export interface ProbeStart {
-  /** Chooses the kit by the name that the receiver accepts. Absent: the given kit is used. */
+  /** Chooses the kit whose protocol name the receiver accepts. Absent: the given kit is used. */
   readonly choose?: (() => Promise<ProbeKit>) | undefined;
   /**
-   * Waits until the receiver has the keys, which it may not ask for directly after a failed fetch. It resolves with
-   * true if it had to wait, and the receiver has them now.
+   * Waits until the receiver has the keys. Directly after a failed fetch it may not request them again. It resolves
+   * with true if it had to wait, and the receiver has the keys now.
    */
   readonly awaitKeys?: ((kit: ProbeKit) => Promise<boolean>) | undefined;
 }
 
-/** True for the case that is sent first, and once: a receiver may ask for the JWKS again only once in 30 s. */
+/**
+ * True for the case that is sent first and only once, because a receiver may fetch the JWKS again only once in 30 s.
+ */
 const isUnknownKey = ({ name }: ProbeCase): boolean => name === 'unknown-key';
 
 /** Every case, in the order in which they are sent. */
@@ -263,7 +273,7 @@ const COOLING = 'the receiver fetched its keys less than 30 s ago; probe it agai
 const has = (kit: ProbeKit, needs: NonNullable<ProbeCase['needs']>): boolean =>
   needs === 'rate' ? kit.rate !== undefined : kit.keys[needs] !== undefined;
 
-/** The same kit, which notes the texts that no refusal may repeat. */
+/** Returns the same kit, which also notes the texts that a refusal must not repeat. */
 function listening(kit: ProbeKit): { readonly kit: ProbeKit; readonly secrets: () => readonly string[] } {
   const secrets = new Set(Object.values(kit.keys).map((key) => String(key['kid'])));
   const note = (delivery: SignedDelivery): SignedDelivery => {
@@ -295,7 +305,7 @@ async function runCase(probe: ProbeCase, probeKit: ProbeKit): Promise<ProbeResul
       const note = noteOn(answer, expect);
       return { ...result, answered, verdict: 'pass', ...(note !== undefined && { note }) };
     }
-    // A new keyid is undecided within 30 s after another refetch (verification.md §5.4).
+    // For 30 s after another fetch, a receiver cannot decide about a new keyid (verification.md §5.4).
     if (isUnknownKey(probe) && isPutOff(answer))
       return { ...result, answered, verdict: 'undecided', why: COOLING };
     return { ...result, answered, verdict: 'fail', why };
@@ -311,23 +321,23 @@ async function runAll(cases: readonly ProbeCase[], kit: ProbeKit): Promise<reado
   return results;
 }
 
-/** Sends every case, one after another, and grades the answers. @param wanted names of cases; empty: all. */
+/** Sends every case, one after another, and grades the answers. @param wanted the names of cases; empty: all. */
 export async function probeReceiver(
   kit: ProbeKit,
   wanted: readonly string[] = [],
   { choose = async () => kit, awaitKeys = async () => false }: ProbeStart = {},
 ): Promise<ProbeResult[]> {
-  // With the check off a delivery may be meant for either URL.
+  // If the host check is off, a delivery may be meant for either URL, so this case is left out.
   const hasOther = kit.otherUrl !== undefined && kit.hostCheck === 'strict';
   const cases = hasOther ? [...PROBE_CASES, OTHER_URL_CASE] : PROBE_CASES;
   const chosen = cases.filter(({ name }) => wanted.length === 0 || wanted.includes(name));
-  // The unknown keyid comes first, while nothing was refetched because of it.
+  // The case with an unknown keyid comes first, while the receiver has not fetched the keys because of such a keyid.
   const first = chosen.filter(isUnknownKey);
   const early = await runAll(first, kit);
   const taken = await choose();
   const waited = await awaitKeys(taken);
-  // Answers while keys could not be fetched tell nothing, and such an attempt is no refetch. Answers to a name that is
-  // not accepted tell nothing either.
+  // Two kinds of early answers tell nothing, so the case is sent again. While keys could not be fetched, the attempt
+  // was not a fetch that delays the next one. An answer to a name that is not accepted tells nothing either.
   const isVoid = ({ answered }: ProbeResult): boolean =>
     taken !== kit || (waited && answered.startsWith('503'));
   const known = early.some(isVoid) ? await runAll(first, taken) : early;

@@ -23,10 +23,10 @@ type Fact = readonly [name: string, value: unknown];
 
 const GAP = '  ';
 
-/** The text, indented below its heading. */
+/** Indents the text, to print it below its heading. */
 const indented = (text: string): string => text.replaceAll(/^/gm, GAP);
 
-/** Names and values in two columns, one pair in each line, without absent ones. */
+/** Returns names and values in two columns, one pair per line. Absent values are left out. */
 export function lines(facts: readonly Fact[]): string {
   const shown = facts.filter(([, value]) => value !== undefined && value !== null);
   const width = Math.max(0, ...shown.map(([name]) => inLine(name).length));
@@ -40,7 +40,7 @@ export function lines(facts: readonly Fact[]): string {
 
 type Row = DiagnosticRow<string>;
 
-/** True for members with requests and responses, which may have account and brand identifiers. */
+/** True for members that contain requests and responses, in which there may be identifiers of accounts and brands. */
 const isBody = (name: string): boolean => name.endsWith('_jsonb') && name !== 'failed_validations_jsonb';
 
 const withoutBodies = (row: Row): object =>
@@ -51,13 +51,15 @@ const isAboutWebhooks = ({ storyboard_id, phase_id, step_id, task, error_text }:
     /webhook|push.?notification/i.test(text ?? ''),
   );
 
-/** The longest text of a member that is printed, and of one that fits beside its name. Characters. */
+/**
+ * The longest text of a member that is printed, and the longest that is printed beside the member's name. Characters.
+ */
 const MAX_MEMBER = 4000;
 const MAX_BESIDE = 80;
 
 const isShort = ([, value]: Fact): boolean => JSON.stringify(value).length <= MAX_BESIDE;
 
-/** A member's JSON below its name. */
+/** Returns a member's JSON below the member's name. */
 function block([name, value]: Fact): string {
   const json = JSON.stringify(value, undefined, 2);
   const shown = json.slice(0, MAX_MEMBER).split('\n').map(inLine).join('\n');
@@ -99,14 +101,14 @@ function rowText(row: Row, bodies: boolean, paint: Paint): string {
   ].join('\n');
 }
 
-/** The heading of the rows, with their number. */
+/** Returns the heading above the rows, with the number of rows. */
 function heading({ agent_url, run_id, count, diagnostics }: Diagnostics<string>): string {
   const shown = diagnostics.length === count ? '' : `, ${diagnostics.length} of them here`;
   const steps = count === 0 ? 'no failing step' : `${count} failing ${count === 1 ? 'step' : 'steps'}`;
   return `Agent ${inLine(agent_url)}\nRun ${inLine(run_id)}: ${steps}${shown}`;
 }
 
-/** The report of the failing steps of a run. @param bodies true: requests and responses are printed too. */
+/** Returns the report of the failing steps of a run. @param bodies if true, requests and responses are printed too. */
 export function diagnosticsReport(answer: Diagnostics<string>, bodies: boolean): Report {
   const rows = answer.diagnostics;
   const hint = 'Requests and responses were left out; --bodies prints them.';

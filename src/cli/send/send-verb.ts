@@ -53,7 +53,7 @@ export const STATUSES: readonly TaskStatus[] = [
   'canceled',
   'rejected',
 ];
-/** The body to send: the bytes of a file as they are, or a sample. */
+/** Returns the body to send: the unchanged bytes of a file, or a sample. */
 export async function payloadOf(flags: PayloadFlags, context: CliContext): Promise<PayloadInput> {
   if (flags.body !== undefined) return readInput(flags.body, 'the body to send', context);
   const payloads = samplePayloads({ now: context.now });
@@ -63,11 +63,11 @@ export async function payloadOf(flags: PayloadFlags, context: CliContext): Promi
   return payloads[transport](status);
 }
 
-/** One POST and the answer that a conforming receiver gives to it. */
+/** One POST, and the answer that a conforming receiver gives to it. */
 export interface Planned {
   readonly sends: string;
   readonly delivery: SignedDelivery;
-  /** `2xx`, or one status. */
+  /** The expected status: `2xx`, or one status. */
   readonly status: '2xx' | number;
   readonly code?: string;
 }
@@ -93,7 +93,7 @@ function mistakeOf({ mistake, tamper, dupKey, expired }: PlanFlags): string | un
 
 const good = (sends: string, delivery: SignedDelivery): Planned => ({ sends, delivery, status: '2xx' });
 
-/** A newer status of a task, then an older one of the same task. */
+/** Plans a newer status of a task, followed by an older status of the same task. */
 async function stalePlan(make: Make, now: () => number): Promise<Planned[]> {
   const newer = samplePayloads({ now }).tool('completed');
   const older = samplePayloads({ now: () => now() - 60_000 }).tool('working', { task_id: newer['task_id'] });
@@ -103,7 +103,7 @@ async function stalePlan(make: Make, now: () => number): Promise<Planned[]> {
   ];
 }
 
-/** The deliveries in the order in which they are sent. */
+/** Returns the deliveries in the order in which they are sent. */
 export async function planOf(
   flags: PlanFlags,
   payload: PayloadInput,
@@ -129,7 +129,7 @@ export async function planOf(
   return planned;
 }
 
-/** A delivery as a raw HTTP request, which `explain` can read. */
+/** Returns a delivery as a raw HTTP request, which `explain` can read. */
 export function httpText({ method, url, headers, body }: SignedDelivery): string {
   const [, host = '', target = ''] = /^[^:]+:\/\/([^/?#]*)([^#]*)/.exec(url) ?? [];
   const fields = Object.entries({ Host: host, ...headers, 'Content-Length': String(body.byteLength) });
@@ -147,7 +147,7 @@ const SECRETS: readonly Flag[] = ['hmacSecretFile', 'hmacSecretEnv', 'bearerToke
 
 const NEEDS_SIGNATURE = 'it needs a signature, which legacy senders do not make';
 
-/** The conflicts of flags: a flag, those that would be ignored beside it, and the reason. */
+/** Flags that conflict: a flag, the flags that would be ignored beside it, and the reason. */
 const CONFLICTS: readonly (readonly [Flag, readonly Flag[], string])[] = [
   ['body', [...SAMPLE, 'report', 'family'], 'the body is sent as it is'],
   ['report', [...SAMPLE, 'family'], 'a delivery report has one form'],
@@ -177,7 +177,7 @@ function isOfSignatures(flags: Flags): boolean {
   return row !== undefined && !needsNoSignature(row);
 }
 
-/** Refuses two flags that exclude each other, so that none is ignored silently. @throws UsageError */
+/** Refuses two flags that exclude each other, because one of them would be ignored silently. @throws UsageError */
 export function requireTogether(flags: Flags): void {
   for (const [flag, others, why] of CONFLICTS) {
     const other = flags[flag] === undefined ? undefined : others.find((name) => flags[name] !== undefined);
@@ -203,7 +203,7 @@ interface SendFlags extends PayloadFlags, PlanFlags, SecretFlags, IdentityFlags 
   readonly json?: boolean;
 }
 
-/** The key to sign with. @throws UsageError if none of the keys can sign, or none has the given kid. */
+/** Returns the key to sign with. @throws UsageError if none of the keys can sign, or none has the given kid. */
 function keyOf(flags: SendFlags, keys: readonly Jwk[]): Jwk {
   const key = keys.find((jwk) => isPrivate(jwk) && (flags.kid === undefined || jwk['kid'] === flags.kid));
   if (key) return key;
@@ -213,8 +213,8 @@ function keyOf(flags: SendFlags, keys: readonly Jwk[]): Jwk {
 }
 
 /**
- * Prepares signing with the key, or as a legacy sender. `keys` are all that the seller publishes, as for the probe,
- * whose receiver this may be.
+ * Prepares signing with the key, or as a legacy sender. `keys` are all keys that the seller publishes. They are the
+ * same as for the probe, because the receiver may be one that was probed.
  */
 async function maker(
   url: string,
@@ -304,7 +304,9 @@ async function send(url: string, flags: SendFlags, context: CliContext): Promise
   }
 }
 
-/** The name of a mistake. @throws InvalidArgumentError that lists the names, which are too many for the help. */
+/**
+ * Checks the name of a mistake. @throws InvalidArgumentError with the list of names, which is too long for the help.
+ */
 function mistakeNamed(name: string): string {
   if (Object.hasOwn(MISTAKES, name)) return name;
   throw new InvalidArgumentError(`Allowed choices are ${Object.keys(MISTAKES).join(', ')}.`);

@@ -1,4 +1,4 @@
-// The verb `proto-webhooks serve`: checks or migrates by a configuration, or receives webhooks until a signal.
+// The verb `proto-webhooks serve`: checks or migrates with a configuration, or receives webhooks until a signal.
 import type { Command } from 'commander';
 import { addVerb, type CliContext, MistakesError, type Report, type RunVerb, UsageError } from '../shell.ts';
 
@@ -9,21 +9,21 @@ interface ServeFlags {
   readonly json?: boolean;
 }
 
-/** The parts of the process that the verb uses. */
+/** The parts of `process` that the verb uses. */
 export type ServeProcess = Pick<NodeJS.Process, 'env' | 'cwd' | 'on' | 'off' | 'exit'>;
 
-/** Reports of a verb that serves to the command line. */
+/** Functions with which the verb prints and ends. */
 export interface ServeHooks {
   /** Prints a line on standard output. */
   readonly print: (line: string) => void;
-  /** Ends the command: the exit code, and a line for people if a fault ended it. */
+  /** Ends the command. @param message one line for people, if a fault was the reason. */
   readonly end: (code: number, message?: string) => void;
 }
 
-/** The time after which the process exits, once the verb has ended. Ms. */
+/** The longest time that the process continues once the verb has ended. Ms. */
 const LINGER_MS = 500;
 
-/** Loads the parser of YAML and the whole of serve, for this verb alone. */
+/** Loads serve and the YAML parser, which only this verb needs. */
 const load = async (): Promise<typeof import('../../serve/serve.ts')> => import('../../serve/serve.ts');
 
 /** Reads the configuration. @throws MistakesError */
@@ -82,7 +82,7 @@ export function addServe(
         const { code, message } = await serve({ ...given, write: print, signals: process, exit });
         return end(code, message);
       } finally {
-        // An open handle of the owner's module must not keep the process.
+        // An open handle in the owner's module must not keep the process running.
         setTimeout(() => process.exit(), LINGER_MS).unref();
       }
     });

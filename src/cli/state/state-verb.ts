@@ -1,4 +1,4 @@
-// The verb `proto-webhooks state`: lists the URLs that sellers were given, and checks those of one seller.
+// The verb `proto-webhooks state`: lists the URLs that sellers were given, and asks one seller if it uses them.
 import { type Command, Option } from 'commander';
 import { loadHashes } from '../../crypto/native-hashes.ts';
 import type { CallSeller } from '../../registrations/call-seller.ts';
@@ -34,7 +34,7 @@ interface StateFlags extends StoreFlags {
   readonly json?: boolean;
 }
 
-/** The largest number of names of each kind that are printed; `--json` has up to 100. */
+/** The most names of each kind that are printed; `--json` has up to 100. */
 const SHOWN = 5;
 
 const iso = (ms: number): string => new Date(ms).toISOString();
@@ -123,7 +123,7 @@ function textOf(page: StatePage, { after }: Pick<StateFlags, 'after'>, paint: Pa
   ].join('\n');
 }
 
-/** The client that asks the seller. @throws UsageError */
+/** Makes the client with which the seller is asked. @throws UsageError */
 async function callerOf(flags: StateFlags, context: CliContext): Promise<CallSeller> {
   const { tokenFile, tokenEnv, transport, allowLoopback } = flags;
   const token = await readSecret({ file: tokenFile, env: tokenEnv }, context);
@@ -138,7 +138,7 @@ async function callerOf(flags: StateFlags, context: CliContext): Promise<CallSel
   }
 }
 
-/** The time limit of an answer. Ms. */
+/** The time limit for an answer. Ms. */
 const CALL_MS = 60_000;
 
 async function state(flags: StateFlags, context: CliContext): Promise<Report> {

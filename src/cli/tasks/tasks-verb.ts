@@ -33,7 +33,9 @@ const STATES: readonly TaskFlags['state'][] = [
   'ended',
 ];
 
-/** The states without an answer. An adopted media buy has no status either, but was answered long ago. */
+/**
+ * The states of calls without an answer. An adopted media buy has no status either, but its call was answered long ago.
+ */
 const NOT_ANSWERED: ReadonlySet<OperationSeen['state']> = new Set(['calling', 'orphaned']);
 
 const plain = ({ createdAt, ...operation }: OperationSeen): object => ({

@@ -23,7 +23,7 @@ interface Ran {
 
 const isFolder = (path: string): boolean => statSync(path, { throwIfNoEntry: false })?.isDirectory() === true;
 
-/** Runs each folder by itself, and all files together. If none is named, it runs the package's own. */
+/** Runs each folder separately, and all files together. If nothing is named, it runs the package's own vectors. */
 async function ranOf(paths: readonly string[], flags: RunFlags): Promise<Ran> {
   const skipped: Skipped[] = [];
   const how = {
@@ -40,7 +40,7 @@ async function ranOf(paths: readonly string[], flags: RunFlags): Promise<Ran> {
   return { results, skipped };
 }
 
-/** The length of `ok  ` and `FAIL`. */
+/** The number of characters of the mark at the beginning of a line: `ok  ` or `FAIL`. */
 const MARK_LENGTH = 4;
 
 function coloured({ results, skipped }: Ran, paint: Paint): string {

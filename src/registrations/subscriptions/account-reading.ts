@@ -1,12 +1,12 @@
-// Reads the set of an account that its seller has, in all its pages (subscriptions.md §2.2). The change of a set and
-// the check of URLs call it.
+// Reads the subscription set of an account from its seller, with all its pages (subscriptions.md §2.2). The change of a
+// set and the check of URLs call it.
 import { isJsonObject, type JsonObject as Members, present, textMember } from '../../codec/members.ts';
 import type { JsonObject } from '../answer-json.ts';
 import { MAX_TEXT } from '../../codec/printable.ts';
 import { sellerText } from '../answer.ts';
 import { RegistrationError } from '../registrations-errors.ts';
 
-/** An entry of a set, ours or that of others. */
+/** An entry of a set: one of ours, or another subscriber's. */
 export type Entry = Members & { readonly subscriber_id: string };
 
 export interface Reading {
@@ -14,11 +14,11 @@ export interface Reading {
   readonly entries: readonly Entry[];
 }
 
-/** Asks the seller; resolves with the object that the operation answered. */
+/** Sends a request to the seller; resolves with the object that the operation returned. */
 export type Ask = (operation: string, args: JsonObject) => Promise<Members>;
 
 const MOST_PAGES = 100;
-/** The page size: the largest that the protocol has. */
+/** The page size: the largest that the protocol allows. */
 const A_PAGE = 100;
 
 /** Reads the account. @throws RegistrationError `account_unknown`, `answer_invalid`; any error of `ask`. */
@@ -32,7 +32,7 @@ export async function readAccount(ask: Ask, account: JsonObject): Promise<Readin
     });
     const accounts = present(page, 'accounts');
     if (!Array.isArray(accounts)) throw invalid('list_accounts has no list of accounts');
-    // Two matches are enough to know that the account is not the only one.
+    // Two matches are enough to know that the account is ambiguous.
     for (const one of accounts as readonly unknown[]) {
       if (isJsonObject(one) && found.length < 2 && isOf(one, account)) found.push(one);
     }
@@ -43,7 +43,7 @@ export async function readAccount(ask: Ask, account: JsonObject): Promise<Readin
   throw invalid(`list_accounts has more than ${MOST_PAGES} pages`);
 }
 
-/** True for the account that the owner names: by its id, or by each member that the owner gives. */
+/** True if the seller's account is the one that the owner names: by its id, or by all members that the owner gives. */
 function isOf(one: Members, account: JsonObject): boolean {
   const id = textMember(account, 'account_id');
   return id === undefined ? hasAll(one, account) : one['account_id'] === id;
@@ -86,7 +86,7 @@ function readingIn(found: readonly Members[]): Reading {
 
 function entriesIn(account: Members): readonly Entry[] {
   const configs = present(account, 'notification_configs') ?? [];
-  // An entry that cannot be read cannot be sent back unchanged.
+  // If an entry cannot be read, it could not be sent back unchanged.
   if (!Array.isArray(configs) || !configs.every(isEntry)) {
     throw invalid(
       'list_accounts has notification_configs that are not a list of entries with a subscriber_id',
@@ -98,6 +98,6 @@ function entriesIn(account: Members): readonly Entry[] {
 const isEntry = (value: unknown): value is Entry =>
   isJsonObject(value) && (textMember(value, 'subscriber_id') ?? '') !== '';
 
-/** The error for an answer from which nothing can be concluded. */
+/** Returns the error for an answer that does not tell the state of the set. */
 export const invalid = (what: string): RegistrationError =>
   new RegistrationError('answer_invalid', `${sellerText(what)}. Report it to the seller; it is asked again.`);

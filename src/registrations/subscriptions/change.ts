@@ -1,6 +1,6 @@
-// Changes a set that this process holds: reads it, sends it once if it differs, reads it again, and concludes from that
-// (subscriptions.md §2). `subscribe`, `unsubscribe` and the daily look call it. After each step the row has all that
-// another process needs to go on.
+// Changes a subscription set that is reserved for this process (subscriptions.md §2). It reads the set, sends it once
+// if it differs, reads it again, and derives the result. `subscribe`, `unsubscribe` and the daily check call it. After
+// each step the row has all that another process needs to continue.
 import { utf8 } from '../../codec/encoding.ts';
 import { MAX_TEXT, printableText } from '../../codec/printable.ts';
 import type { RegistrationErrorCode } from '../../shared/codes.ts';
@@ -21,9 +21,9 @@ export interface ChangeContext extends RoutesContext, CallContext {
   readonly newId: () => string;
 }
 
-/** The owner's part in a change that it asks for. */
+/** The arguments that the owner of a change passes to it. */
 export interface Given {
-  /** The `ref` of the subscription that is asked for; absent for a look. */
+  /** The `ref` of the subscription that the owner requests; absent for a daily check. */
   readonly asked?: string;
   readonly credentials: Readonly<Record<string, string>>;
   readonly signal: AbortSignal;
@@ -31,34 +31,34 @@ export interface Given {
 
 /** The result of a change. */
 export interface Changed extends News {
-  /** The set as it is now. */
+  /** The set after the change. */
   readonly set: SubscriptionSet;
-  /** The subscriber ids of entries of others that the seller no longer has. */
+  /** The subscriber ids of entries of others that the seller had before the change and no longer has. */
   readonly vanished: readonly string[];
-  /** The reason why a part of the result is unknown or refused. */
+  /** The error because of which a part of the result is unknown, or was refused. */
   readonly error?: unknown;
 }
 
-/** A running change. */
+/** The context of a running change. */
 interface Work extends Calling {
   readonly context: ChangeContext;
   readonly held: Held;
   readonly given: Given;
   readonly routes: SetRoutes;
-  /** The subscriptions that the seller paused or dropped, and that this change sets again. */
+  /** The subscriptions that the seller paused or dropped, and that this change requests again. */
   readonly missed: Subscription[];
 }
 
-/** The facts from which a change is concluded. */
+/** The facts from which the result of a change is derived. */
 interface End extends Omit<Look, 'routes' | 'sent' | 'asked'> {
   readonly sent?: Look['sent'];
   readonly vanished?: readonly string[];
   readonly error?: unknown;
-  /** True if the answer tells the present state of the set. */
+  /** True if the seller's answer shows the current state of the set. */
   readonly isNow?: boolean;
 }
 
-/** The time for which the seller knows a request by its key. Ms. */
+/** The time for which the seller recognises a repeated request by its key. Ms. */
 const KEY_MS = 86_400_000;
 
 /** Changes a set. @returns the result; undefined if another process has taken the set meanwhile, or it was deleted. */
@@ -77,7 +77,7 @@ export async function changeSet(
     is = found.set;
     work = { ...work, routes: found.routes };
   } catch (error) {
-    // The fault is this process's or its store's, and no answer of the seller.
+    // The fault is in this process or its store, and not an answer of the seller.
     return conclude(work, unanswered(error));
   }
   try {
@@ -118,7 +118,7 @@ async function changeAccount(
     if (!isToSend(is.set)) return conclude(work, { entries, vanished: gone(before.entries, entries, set) });
     args = await argumentsOf(work, is.set, account, now);
   }
-  // A task is running: its outcome is read, and it is not begun again.
+  // If a task is running, its outcome is read, and the change is not begun again.
   const answer: End = dry.isTask ? { sent: 'answered' } : await sent(work, () => send(args), judge);
   if (!(await heldOn(context, held))) return undefined;
   const after = await read(work, account).catch((error: unknown) => ({ error }));
@@ -131,7 +131,7 @@ async function changeAccount(
   });
 }
 
-/** The arguments that the seller is sent. @throws RegistrationError */
+/** Returns the arguments that are sent to the seller. @throws RegistrationError */
 async function argumentsOf(
   { context, held, routes, given }: Work,
   set: SubscriptionSet,
@@ -145,7 +145,7 @@ async function argumentsOf(
   return args;
 }
 
-/** The present entries after a refusal: nothing was changed, so they are those that were read. */
+/** After a refusal nothing was changed, so the current entries are those that were read before. */
 const isUnsent = (error: unknown, { entries }: Reading): Pick<End, 'entries'> =>
   isRefusal(error) ? { entries } : {};
 
@@ -156,7 +156,7 @@ async function changeAgent(work: Work): Promise<Changed | undefined> {
   const args = { notification_configs: agentEntries(is.set, routes) };
   const preview = async (): Promise<SetAnswer> =>
     agentAnswer(await ask(work, SYNC_AGENT, { ...args, dry_run: true, idempotency_key: context.newId() }));
-  /** Asks if the seller has the set by now, unless its answer already tells. */
+  /** Asks if the seller has the set now, unless its answer already shows that. */
   const setBy = async ({ isNow }: Pick<End, 'isNow'>): Promise<Pick<End, 'isSet'>> => {
     if (isNow) return { isSet: true };
     const is = await preview();
@@ -185,7 +185,10 @@ async function changeAgent(work: Work): Promise<Changed | undefined> {
 
 type Taken = Extract<SetAnswer, { kind: 'taken' }>;
 
-/** True if the seller has the set unchanged, but a subscription is to move: then it is sent once more. */
+/**
+ * If the seller has the set unchanged, notes that. Returns true if a subscription must still be moved: then the set is
+ * sent once more.
+ */
 async function isMovedOn(work: Work, set: SubscriptionSet, { isUnchanged }: Taken): Promise<boolean> {
   if (!isUnchanged || !set.subscriptions.some(isMoving)) return false;
   const moved = await note(work, { isSet: true });
@@ -193,8 +196,8 @@ async function isMovedOn(work: Work, set: SubscriptionSet, { isUnchanged }: Take
 }
 
 /**
- * The key of the same call before, if that was not answered and its seller still knows it; otherwise a new one. It is
- * durable.
+ * Returns the request key of the same earlier call, if it was not answered and the seller still recognises the key.
+ * Otherwise returns a new key. The key is stored durably.
  * @returns undefined if another process has taken the set.
  */
 async function keyOf({ context, held }: Work, args: JsonObject): Promise<string | undefined> {
@@ -209,7 +212,7 @@ async function keyOf({ context, held }: Work, args: JsonObject): Promise<string 
   return is?.key;
 }
 
-/** Sends the set while it is held. An error leaves it unknown what was done. */
+/** Sends the set while it is reserved for this process. After an error it is unknown what the seller has done. */
 async function sent(
   { context, held, given }: Work,
   send: () => Promise<unknown>,
@@ -227,8 +230,8 @@ async function sent(
 const TAKEN = 'Another process has taken the set meanwhile.';
 
 /**
- * Writes the result of the first look before anything is sent: the account's id must be known before its proof of
- * control arrives.
+ * Stores the result of the first reading before anything is sent. The account's id must be known before the seller
+ * sends its proof of control.
  */
 async function note(
   { context, held, given, routes, missed }: Work,
@@ -245,34 +248,34 @@ async function note(
       set.subscriptions.some(({ ref, state }) => ref === one.ref && state === 'active');
     const again = after.set.subscriptions.filter((one) => one.state === 'pending' && wasActive(one));
     const is = sentElsewhere(context, { set: after.set, routes }, rows, now);
-    // A loss is reported at the conclusion.
+    // A lost subscription is only reported at the end of the change.
     return { set: { ...is, subscriptions: unlessLost(set, is) }, again };
   });
   missed.push(...(noted?.again ?? []));
   return noted;
 }
 
-/** The subscriptions, with the lost ones as they were, until the conclusion. */
+/** Returns the subscriptions, with those that are lost in their former state, until the end of the change. */
 const unlessLost = (was: SubscriptionSet, is: SubscriptionSet): SubscriptionSet['subscriptions'] =>
   is.subscriptions.map((one) =>
     one.state === 'lost' ? (was.subscriptions.find(({ ref }) => ref === one.ref) ?? one) : one,
   );
 
-/** Writes the result, and releases the set. */
+/** Stores the result, and releases the set. */
 async function conclude(work: Work, end: End): Promise<Changed | undefined> {
   const { context, held, routes, missed } = work;
   const { sent: how = 'nothing', vanished = [], error, isNow: _isNow, ...seen } = end;
   const look: Look = { ...seen, routes, sent: how };
   const askedMs = askedPause(error);
   return whileHeld(context, held, (set, now) => {
-    // The account was never found, so nothing was sent: the seller has no entry of ours.
+    // If the account was never found, nothing was sent, so the seller has no entry of ours.
     const isNowhere = set.accountId === undefined && isUnknown(error);
     const { set: is, lost, refused } = looked(set, isNowhere ? { ...look, entries: [] } : look, now);
-    // A refusal of what was to be sent is a result. Any other error means another try.
+    // If the seller refused what was to be sent, that is a result. After any other error the change is tried again.
     const isFailed = error !== undefined && !(how === 'refused' && isToSend(set));
     const { failures, waitMs: forMs } = waitOf(is, isFailed ? { askedMs } : undefined);
     const { sent: call, ...rest } = is;
-    // A key belongs to one call, and that call is over.
+    // A request key belongs to one call. It is kept only if that call was not answered.
     const isOpen = how === 'unanswered' && !isOfKey(error);
     return {
       set: { ...rest, failures, ...(isOpen && call && { sent: call }) },
@@ -288,16 +291,16 @@ async function conclude(work: Work, end: End): Promise<Changed | undefined> {
 const isUnknown = (error: unknown): boolean =>
   isOfKind(error, RegistrationError) && error.code === 'account_unknown';
 
-/** The effect of an error that came before the set was sent, or as the answer. */
+/** Returns the effect of an error that occurred before the set was sent, or as the answer to it. */
 function failed({ signal }: Pick<Given, 'signal'>, error: unknown): End {
-  // An owner may abort with any error as the reason, even one of another seller.
+  // An owner may abort with any error as the reason, even with one of another seller, so an abort is never a refusal.
   const isForGood = !signal.aborted && isRefusal(error);
   return isForGood ? { sent: 'refused', error, reason: textOf(error) } : unanswered(error);
 }
 
 const unanswered = (error: unknown): End => ({ sent: 'unanswered', error, reason: textOf(error) });
 
-/** Errors of a key: a new key solves them. */
+/** Errors about the request key, which a new key solves. */
 const OF_KEY: ReadonlySet<string> = new Set(['IDEMPOTENCY_CONFLICT', 'IDEMPOTENCY_EXPIRED', 'CONFLICT']);
 
 const isOfKey = (error: unknown): boolean => isOfKind(error, SellerError) && OF_KEY.has(error.code);
@@ -308,7 +311,8 @@ function isRefusal(error: unknown): boolean {
 }
 
 /**
- * Errors because of which the set cannot be sent. Any other error of ours is about this process, or about an answer.
+ * Errors of ours because of which the set cannot be sent. Other errors of ours are about this process, or about an
+ * answer.
  */
 const UNSENDABLE: ReadonlySet<RegistrationErrorCode> = new Set<RegistrationErrorCode>([
   'account_unknown',
@@ -320,7 +324,7 @@ const UNSENDABLE: ReadonlySet<RegistrationErrorCode> = new Set<RegistrationError
 
 const textOf = (error: unknown): string => printableText(messageOf(error), MAX_TEXT);
 
-/** The pause that the seller asks for; undefined if it asks for none. Ms. */
+/** Returns the pause that the seller asks for; undefined if it asks for none. Ms. */
 function askedPause(error: unknown): number | undefined {
   if (!isOfKind(error, SellerError) && !isOfKind(error, SellerBusyError)) return undefined;
   return waitMs(error.retryAfterMs);

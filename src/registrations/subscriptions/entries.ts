@@ -1,5 +1,5 @@
-// Builds the entries of a set that are sent, and compares the seller's with those that are wanted (subscriptions.md
-// §2.3, §2.7). The change of a set calls it; the check of URLs compares with it.
+// Builds the entries of a set that is sent, and compares the seller's entries with the wanted ones (subscriptions.md
+// §2.3, §2.7). The change of a set and the check of URLs use it.
 import { isJsonObject, type JsonObject, present, textMember } from '../../codec/members.ts';
 import { quoted } from '../../codec/printable.ts';
 import type { Json } from '../answer-json.ts';
@@ -15,7 +15,7 @@ export const MOST_ENTRIES = 16;
 /** The routes of the seller by their names. */
 export type SetRoutes = ReadonlyMap<string, Route>;
 
-/** The entries of an account's set, with ours as they are wanted. @throws RegistrationError */
+/** Returns the entries of an account's set, with our own entries in their wanted form. @throws RegistrationError */
 export function accountEntries(
   { subscriptions }: SubscriptionSet,
   read: readonly Entry[],
@@ -33,7 +33,10 @@ export function accountEntries(
   return withinLimit([...kept, ...wanted]);
 }
 
-/** The entries that an agent is to have. A refused subscription keeps its former entry. @throws RegistrationError */
+/**
+ * Returns the entries that an agent's set must have. A refused subscription keeps its former entry. @throws
+ * RegistrationError
+ */
 export function agentEntries({ subscriptions }: SubscriptionSet, routes: SetRoutes): readonly Json[] {
   return withinLimit(
     subscriptions.flatMap((one) => {
@@ -50,9 +53,9 @@ function formAtAgent(one: Subscription): Form | undefined {
 
 const isChanged = ({ state }: Subscription): boolean => state === 'pending' || state === 'removing';
 
-/** Bounds the number of entries. @throws RegistrationError `set_full` */
+/** Returns the entries if there are not too many. @throws RegistrationError `set_full` */
 function withinLimit(entries: readonly JsonObject[]): readonly Json[] {
-  // Entries of a seller are checked for JSON before they are sent.
+  // Entries from a seller are checked to be valid JSON before they are sent.
   if (entries.length <= MOST_ENTRIES) return entries as readonly Json[];
   throw new RegistrationError(
     'set_full',
@@ -60,7 +63,7 @@ function withinLimit(entries: readonly JsonObject[]): readonly Json[] {
   );
 }
 
-/** The URL by which a subscription was asked for; undefined if that is no longer served. */
+/** Returns the URL at which a subscription was requested; undefined if that URL is no longer served. */
 export const urlOf = ({ base, route }: Form, routes: SetRoutes): string | undefined =>
   routes.get(route)?.urls.find((one) => one.slice(0, one.lastIndexOf('/')) === base);
 
@@ -81,8 +84,8 @@ function wantedEntry(subscriberId: string, form: Form, routes: SetRoutes): JsonO
 }
 
 /**
- * An entry of others, unchanged.
- * @param secretOf returns its credentials; undefined if they are unknown.
+ * Returns another subscriber's entry unchanged, with its credentials.
+ * @param secretOf returns the entry's credentials; undefined if they are unknown.
  * @throws RegistrationError `foreign_credentials`
  */
 function asItWas(entry: Entry, secretOf: (scheme: unknown) => string | undefined): JsonObject {
@@ -100,7 +103,7 @@ function asItWas(entry: Entry, secretOf: (scheme: unknown) => string | undefined
   );
 }
 
-/** From this number on, the value in the seller's answer may have been a different one. */
+/** From this number on, a number that was read may differ from the one in the seller's answer. */
 const INEXACT = 2 ** 53;
 
 /** Refuses an entry with a number that cannot be sent back exactly. @throws RegistrationError `request_invalid` */
@@ -117,8 +120,8 @@ function requireExact(entry: Entry): void {
 }
 
 /**
- * The credentials of an entry. At our URL they are ours, whichever row has the entry. At any other URL ours are never
- * used: the seller would send a bearer token there.
+ * Returns the credentials of an entry. If it has a URL of ours, they are ours, even if the entry's row is another. At
+ * any other URL our credentials are never used, because the seller would send a bearer token there.
  */
 function credentialsOf(
   entry: Entry,
@@ -136,7 +139,7 @@ function credentialsOf(
   return Object.hasOwn(given, id) ? given[id] : undefined;
 }
 
-/** The scheme of an entry's `authentication`; undefined if it has none. */
+/** Returns the scheme of an entry's `authentication`; undefined if it has none. */
 function schemeIn(entry: JsonObject): unknown {
   const authentication = present(entry, 'authentication');
   if (!isJsonObject(authentication)) return authentication;
@@ -145,8 +148,8 @@ function schemeIn(entry: JsonObject): unknown {
 }
 
 /**
- * The difference of an entry from the subscription that is wanted; undefined if there is none.
- * @param url its own; undefined: it has none.
+ * Returns the difference between an entry and the wanted subscription; undefined if there is none.
+ * @param url the URL of the subscription; undefined: it has none.
  */
 export function differs(
   entry: JsonObject | undefined,

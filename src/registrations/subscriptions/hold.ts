@@ -1,5 +1,5 @@
-// Lets one process at a time change a set: it holds the row, for longer than a call takes (subscriptions.md §1.4).
-// `subscribe`, `unsubscribe` and the looks take sets by it.
+// Reserves the row of a set for one process, so that only one at a time changes it (subscriptions.md §1.4). A
+// reservation lasts longer than a call takes. `subscribe`, `unsubscribe` and the checks of sets use it.
 import type { Hashes } from '../../crypto/engine.ts';
 import type { RegistrationRows, StoreRegistrations } from '../../stores/store.ts';
 import { isSameUrl } from '../../windows/told.ts';
@@ -9,11 +9,11 @@ import { setAt, setRow, type SubscriptionSet, urlsOf } from './set-row.ts';
 export interface HoldContext {
   readonly registrations: StoreRegistrations;
   readonly hashes: Pick<Hashes, 'sha256Hex'>;
-  /** The time for which a set is held: longer than a call takes. Ms. */
+  /** The time for which a set is reserved: longer than a call takes. Ms. */
   readonly holdMs: number;
 }
 
-/** A set that this process changes. */
+/** A set that is reserved for this process. */
 export interface Held {
   readonly agentUrl: string;
   readonly name: string;
@@ -22,7 +22,10 @@ export interface Held {
 
 export type Taken = { readonly set: SubscriptionSet } | { readonly waitMs: number } | undefined;
 
-/** The time for which another process still holds the set. A clock that was ahead must not prolong it. Ms. */
+/**
+ * Returns the time for which another process still has the set reserved. It is at most the length of one reservation,
+ * in case a clock was ahead. Ms.
+ */
 function leftMs({ hold }: SubscriptionSet, by: string, now: number): number {
   if (!hold || hold.by === by) return 0;
   const left = hold.until - now;
@@ -30,9 +33,9 @@ function leftMs({ hold }: SubscriptionSet, by: string, now: number): number {
 }
 
 /**
- * Takes the set, in one step with the change that is wanted.
- * @param want returns the wanted set; undefined: there is nothing to do.
- * @returns the set, or the time for which another process may hold it; undefined if there is nothing to do.
+ * Reserves the set, and changes it to what is wanted, in one atomic change.
+ * @param want returns the wanted set; undefined: nothing has to be done.
+ * @returns the set, or the time for which another process may have it reserved; undefined if nothing has to be done.
  */
 export function take(
   { registrations, hashes, holdMs }: HoldContext,
@@ -53,14 +56,17 @@ export function take(
   });
 }
 
-/** The result of a step on a held set. `released` gives it back, and delays its next look by that time, ms. */
+/**
+ * The result of a change of a reserved set. With `released`, the reservation ends, and the next check of the set is
+ * after `waitMs`, ms.
+ */
 export interface Step {
   readonly set: SubscriptionSet;
   readonly released?: { readonly waitMs: number | undefined };
 }
 
 /**
- * Changes a set that this process holds, and holds it anew or releases it.
+ * Changes a set that is reserved for this process, and prolongs or ends the reservation.
  * @returns the result of `change`; undefined if another process has taken the set, or it was deleted.
  */
 export function whileHeld<T extends Step>(
@@ -85,7 +91,7 @@ export function whileHeld<T extends Step>(
   });
 }
 
-/** Notes the URLs that no subscription of the set uses any more (told.md §3.4). */
+/** Notes the time at the URLs that the set's subscriptions no longer use (told.md §3.4). */
 function noteLeft(
   rows: RegistrationRows,
   before: SubscriptionSet,
@@ -99,6 +105,6 @@ function noteLeft(
   }
 }
 
-/** Holds a set for longer. @returns the set. */
+/** Prolongs the reservation of a set. @returns the set. */
 export const heldOn = (context: HoldContext, held: Held): Promise<Step | undefined> =>
   whileHeld(context, held, (set) => ({ set }));

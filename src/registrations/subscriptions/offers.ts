@@ -1,5 +1,5 @@
-// Checks that a seller offers the event types of a subscription for its account or its agent (subscriptions.md §2.8).
-// `subscribe` calls it before anything is written.
+// Checks that a seller offers the event types of a subscription, for an account or for the whole agent
+// (subscriptions.md §2.8). `subscribe` calls it before anything is written.
 import { isJsonObject, type JsonObject, present } from '../../codec/members.ts';
 import { sellerText } from '../answer.ts';
 import { capabilitiesIn } from '../capabilities.ts';
@@ -8,17 +8,17 @@ import { SYNC_ACCOUNTS, SYNC_AGENT } from './sync-answers.ts';
 
 export type Channel = 'account' | 'agent';
 
-/** The facts that are known of a seller. */
+/** The known facts about a seller. */
 export interface Offers {
-  /** Its operations; undefined: it has no list. */
+  /** The names of its operations; undefined: it has no list of them. */
   readonly names: readonly string[] | undefined;
-  /** Its answer to `get_adcp_capabilities`; undefined: it was not asked, or gave none. */
+  /** Its answer to `get_adcp_capabilities`; undefined: it was not asked, or gave no usable answer. */
   readonly capabilities: unknown;
 }
 
 const OPERATION: Readonly<Record<Channel, string>> = { account: SYNC_ACCOUNTS, agent: SYNC_AGENT };
 
-/** Types that come with a media buy, or for the agent. */
+/** Event types that no account's subscription has: they come with a media buy, or for the whole agent. */
 const NEVER_OF_ACCOUNT: ReadonlySet<string> = new Set([
   'impairment',
   'scheduled',
@@ -31,7 +31,7 @@ const NEVER_OF_ACCOUNT: ReadonlySet<string> = new Set([
 const OF_AGENT: readonly string[] = ['capabilities.changed'];
 const WHOLESALE = /^(?:product|signal|wholesale_feed)\./;
 
-/** The largest number of types in a message. */
+/** The most event types in a message. */
 const MOST_TOLD = 64;
 
 /** Refuses event types that the seller does not offer. @throws RegistrationError `event_types_not_offered` */
@@ -68,7 +68,7 @@ interface Offered {
 
 const membersOf = (value: unknown): JsonObject => (isJsonObject(value) ? value : {});
 
-/** The types of a capability; undefined if it does not list them. */
+/** Returns the event types in a capability; undefined if the capability does not list them. */
 function typesIn(capability: unknown): readonly string[] | undefined {
   if (!isJsonObject(capability)) return undefined;
   if (present(capability, 'supported') === false) return [];

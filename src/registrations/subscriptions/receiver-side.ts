@@ -18,8 +18,8 @@ import {
 export type SubscriptionAnswers = Required<Pick<EventRegistrations, 'answersChallenge' | 'subscriptionRef'>>;
 
 /**
- * The largest number of subscriber ids whose `ref` is cached. Neither changes: an id is stored before anybody is told
- * it.
+ * The most subscriber ids whose `ref` is cached. A cached pair never changes: an id is stored before any seller is
+ * given it.
  */
 const MOST_KEPT = 10_000;
 
@@ -49,7 +49,7 @@ export function subscriptionAnswers(registrations: StoreRegistrations): Subscrip
 const subscriptionIn = ({ subscriptions }: SubscriptionSet, id: string): Subscription | undefined =>
   subscriptions.find(({ subscriberId }) => subscriberId === id);
 
-/** The reason to refuse a proof of control (subscriptions.md §3.1); undefined if it is approved. */
+/** Returns the reason to refuse a proof of control (subscriptions.md §3.1); undefined if it is accepted. */
 function noReason(
   challenge: WebhookChallenge,
   set: SubscriptionSet,
@@ -62,7 +62,7 @@ function noReason(
   return placeReason(challenge, set) ?? formReason(challenge, subscription);
 }
 
-/** The reason if it names another account, or the agent instead of an account. */
+/** Returns the reason if the proof names another account, or the agent instead of an account; otherwise undefined. */
 function placeReason(challenge: WebhookChallenge, set: SubscriptionSet): string | undefined {
   const { scope, account_id: accountId } = challenge;
   const isOfAccount = set.account !== undefined;
@@ -82,7 +82,7 @@ const MODES: Readonly<Record<Form['scheme'], string>> = {
   Bearer: 'Bearer',
 };
 
-/** The reason if it proves neither the wanted form nor the latest active one. */
+/** Returns the reason if the proof fits neither the wanted form nor the latest active one; otherwise undefined. */
 function formReason(challenge: WebhookChallenge, subscription: Subscription): string | undefined {
   const { delivery_auth: auth, event_types: types } = challenge;
   const forms = [subscription, ...(subscription.last ? [subscription.last] : [])];
@@ -95,7 +95,7 @@ function formReason(challenge: WebhookChallenge, subscription: Subscription): st
   return `event_types are ${listed(types ?? [])}, and the subscription is for ${ofMode.map(({ eventTypes }) => listed(eventTypes)).join(' or ')}`;
 }
 
-/** The reason if the mode is right, but the authentication is not the one for this URL. */
+/** Returns the reason if the mode is right, but the authentication is not the one for this URL. */
 function authReason({ delivery_auth: auth }: WebhookChallenge): string {
   if (auth?.mode === MODES.signature)
     return 'delivery_auth.mode is "rfc9421", and this URL is given for a legacy scheme';
@@ -103,7 +103,7 @@ function authReason({ delivery_auth: auth }: WebhookChallenge): string {
   return `delivery_auth.credential_fingerprint is ${given} that of the credentials given with this URL: somebody may have changed the subscription on its way`;
 }
 
-/** The largest number of names in a message: a seller's list may be of any length. */
+/** The most names in a message, because a seller's list may be of any length. */
 const MOST_LISTED = 8;
 
 /** A list of names for a sentence. */

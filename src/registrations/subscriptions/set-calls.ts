@@ -1,5 +1,5 @@
-// Makes the calls of a change, each of which ends before another process may take the set. The change of a set calls
-// it. Credentials that an answer or an error repeats are removed.
+// Makes the calls of a change of a set. Each call ends before another process may take the set. The change of a set
+// uses it. Credentials that are repeated in an answer or an error are removed.
 import { boundedCall } from '../../calls/bounded-call.ts';
 import { refusedBy } from '../../calls/refused-answer.ts';
 import { readJson } from '../../codec/json-reader.ts';
@@ -17,20 +17,23 @@ export interface CallContext {
   readonly call: CallSeller;
   /** Resolves early if the signal aborts. */
   readonly sleep: (ms: number, signal?: AbortSignal) => Promise<void>;
-  /** The time limit of a call, or of a reading with all its pages: shorter than the hold. Ms. */
+  /** The time limit of a call, or of reading all pages: shorter than the reservation of the set. Ms. */
   readonly limitMs: number;
 }
 
-/** One call: the caller, the seller, and the owner's signal. */
+/** The context of one call: the client, the seller, and the owner's signal. */
 export interface Calling {
   readonly context: CallContext;
   readonly held: { readonly agentUrl: string };
   readonly given: { readonly signal: AbortSignal };
-  /** The `ref` by which the caller chooses a token (calls.md §4.4): the one that is asked for, or any of the set. */
+  /**
+   * The `ref` by which the client chooses a token (calls.md §4.4): that of the requested subscription, or any `ref` of
+   * the set.
+   */
   readonly ref: string | undefined;
 }
 
-/** Reads the set of an account, in all its pages. */
+/** Reads the set of an account, with all its pages. */
 export async function read(work: Calling, account: JsonObject): Promise<Reading> {
   return within(work, 'list_accounts', (signal) =>
     readAccount(async (operation, args) => {
@@ -45,7 +48,10 @@ export async function read(work: Calling, account: JsonObject): Promise<Reading>
 export const ask = (work: Calling, operation: string, args: JsonObject): Promise<unknown> =>
   within(work, operation, (signal) => called(work, operation, args, signal));
 
-/** Makes one call. A seller's error that a client threw is its answer. Credentials that are repeated are left out. */
+/**
+ * Makes one call. If the client throws a seller's error, that error is the answer. Credentials in the answer are
+ * removed.
+ */
 async function called(
   { context, held, ref }: Calling,
   operation: string,
@@ -66,11 +72,11 @@ async function called(
   }
 }
 
-/** The least length of a secret that is searched for. A shorter text may stand in an answer by chance. */
+/** The shortest secret that is searched for in answers. A shorter text may occur in an answer by chance. */
 const LEAST_SECRET = 16;
 const HIDDEN = '***';
 
-/** The credentials that a call sends, as JSON writes them. */
+/** Returns the credentials that a call sends, in the spelling of JSON. */
 function secretsIn(args: JsonObject): readonly string[] {
   const found: string[] = [];
   JSON.stringify(args, (name, value: unknown) => {
@@ -88,7 +94,7 @@ function withoutSecrets(answer: unknown, secrets: readonly string[]): unknown {
   return readJson(secrets.reduce((shown, secret) => shown.replaceAll(secret, HIDDEN), text));
 }
 
-/** An error without credentials. If it repeats some, its message and its causes are left out. */
+/** Returns an error without credentials. If it repeats credentials, its message and its causes are left out. */
 function errorWithout(error: unknown, secrets: readonly string[]): unknown {
   if (secrets.length === 0) return error;
   const ofSeller = isOfKind(error, SellerError) ? error : undefined;
@@ -101,7 +107,7 @@ function errorWithout(error: unknown, secrets: readonly string[]): unknown {
 
 const LEFT_OUT = 'the text of the error repeats credentials, and is left out';
 
-/** Runs `work` within the time limit of a call, while the owner waits. */
+/** Runs `work` within the time limit of a call. It ends early if the owner's signal aborts. */
 async function within<T>(
   { context: { sleep, limitMs: ms }, given: { signal } }: Calling,
   what: string,

@@ -1,4 +1,4 @@
-// Looks at sets that are due: finishes the work of a process that died, and reads active sets once a day
+// Checks sets that are due: finishes what a process left when it died, and reads active sets once a day
 // (subscriptions.md §1.4, §4). `registrations.start` runs it.
 import { MAX_TEXT, printableText } from '../../codec/printable.ts';
 import type { RaiseAlarm } from '../../shared/alarms.ts';
@@ -13,15 +13,15 @@ export interface LooksContext extends ChangeContext {
   readonly warn: (fields: object, message: string) => void;
 }
 
-/** The largest number of sets that are looked at at once. */
+/** The most sets that are checked concurrently. */
 const MOST = 10;
 
-/** Runs until the signal aborts; resolves when the running looks have ended. */
+/** Runs until the signal aborts; resolves when the running checks have ended. */
 export async function lookAtSets(context: LooksContext, stopping: AbortSignal): Promise<void> {
   while (!stopping.aborted) await context.sleep(await looks(context, stopping), stopping);
 }
 
-/** Looks at the sets that are due. @returns the time until the next look, ms. */
+/** Checks the sets that are due. @returns the time until the next check, ms. */
 async function looks(context: LooksContext, stopping: AbortSignal): Promise<number> {
   const { registrations, holdMs, warn } = context;
   try {

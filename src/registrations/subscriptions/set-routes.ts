@@ -21,8 +21,8 @@ export interface WithRoutes {
 }
 
 /**
- * The routes of a held set, durable before the seller is told (subscriptions.md §3.2). A subscription that is to be
- * sent gets a new URL if its own is no longer served, or was retired.
+ * Returns the routes of a reserved set. They are durable before the seller is given them (subscriptions.md §3.2). A
+ * subscription that is to be sent gets a new URL if its own is no longer served, or was retired.
  * @returns undefined if another process has taken the set.
  */
 export async function withRoutes(
@@ -51,7 +51,9 @@ export async function withRoutes(
   return is && { set: is.set, routes: found };
 }
 
-/** The routes of all forms, by name, without those whose credentials are gone. */
+/**
+ * Returns the routes of all forms of the subscriptions, by name. Routes whose credentials were deleted are left out.
+ */
 async function knownRoutes(
   { routes }: RoutesContext,
   { agentUrl }: Held,
@@ -65,7 +67,9 @@ async function knownRoutes(
   return found;
 }
 
-/** The subscriptions that are to be sent but have no URL for that. Of an agent all are sent each time. */
+/**
+ * Returns the subscriptions that are to be sent but have no URL. For an agent, all subscriptions are sent each time.
+ */
 async function unsendable(
   { registrations, hashes }: RoutesContext,
   { set, routes }: WithRoutes,
@@ -86,7 +90,7 @@ function toldAnew(one: Subscription, told: Route | undefined): Subscription {
   return { ...one, base, route };
 }
 
-/** The routes of all entries with credentials at a URL that this seller was given, whichever row has the entry. */
+/** Adds the routes of all entries with credentials at a URL that this seller was given, whichever row has the entry. */
 export async function withEntryRoutes(
   { routes }: Pick<RoutesContext, 'routes'>,
   agentUrl: string,
@@ -104,7 +108,8 @@ export async function withEntryRoutes(
 }
 
 /**
- * Sets the wanted URL of subscriptions that are to move (subscriptions.md §2.9). It runs within a step of the store.
+ * Sets the wanted URL of subscriptions that are to move (subscriptions.md §2.9). It runs within an atomic change of the
+ * store.
  */
 export function sentElsewhere(
   { hashes }: Pick<RoutesContext, 'hashes'>,
@@ -119,7 +124,7 @@ export function sentElsewhere(
     subscriptions: set.subscriptions.map((one) => {
       const form = one.state === 'active' ? formThere(one, own) : undefined;
       const given = form && givenAt(rows, form, hashes);
-      // Another process has changed the routes meanwhile: the next look finds out.
+      // Another process has changed the routes meanwhile. The next check of the set finds that.
       if (!form || !given || given.retiredAt !== undefined || urlOf(form, routes) === undefined) return one;
       return isSameUrl(form, one) && form.scheme === one.scheme ? unmoved(one) : sentAs(one, form, now);
     }),
@@ -127,8 +132,8 @@ export function sentElsewhere(
 }
 
 /**
- * The form of a subscription at its target; undefined if it does not move, or if its seller may not be given the route
- * yet.
+ * Returns the form of a subscription at the target of its move. Undefined if it does not move, or if its seller may not
+ * be given the route yet.
  */
 function formThere({ move, ...one }: Subscription, own: OwnRoutes): Form | undefined {
   if (move?.state !== 'waiting') return undefined;

@@ -1,5 +1,5 @@
-// Derives the states of the subscriptions of a set from a look at the seller, and the wait until the next
-// (subscriptions.md §2.7, §4). Pure. The change of a set calls it.
+// Derives the states of a set's subscriptions from a check of the seller, and the wait until the next check
+// (subscriptions.md §2.7, §4). It is pure. The change of a set calls it.
 import { DAY_MS } from '../../windows/calendar.ts';
 import type { JsonObject } from '../answer-json.ts';
 import { storedObject } from '../operation-rows.ts';
@@ -7,30 +7,30 @@ import type { Entry } from './account-reading.ts';
 import { differs, type SetRoutes, urlOf } from './entries.ts';
 import { isMoving, type Subscription, type SubscriptionSet, unmoved } from './set-row.ts';
 
-/** The facts that a look found about a set. */
+/** The facts that a check found about a set. */
 export interface Look {
-  /** The entries of an account that were read. Absent: the seller's set is unknown. */
+  /** The entries of an account that were read. Absent: the seller's entries are unknown. */
   readonly entries?: readonly Entry[];
   /** For an agent: true if the seller has the wanted set. */
   readonly isSet?: boolean;
   readonly routes: SetRoutes;
-  /** The outcome of this process's own call before the look. `refused`: for good, with `reason`. */
+  /** The outcome of this process's own call before the check. `refused`: refused for good, with `reason`. */
   readonly sent: 'nothing' | 'answered' | 'refused' | 'unanswered';
   readonly reason?: string;
-  /** The `ref` whose owner asks for it now: if it is gone, it is sent again. */
+  /** The `ref` whose owner requests it now: if the seller no longer has it, it is sent again. */
   readonly asked?: string;
 }
 
-/** The news about a set. */
+/** The subscriptions of a set that were newly lost or refused. */
 export interface News {
   readonly lost: readonly Subscription[];
   readonly refused: readonly Subscription[];
 }
 
-/** The number of answers without an error after which a missing subscription counts as refused. */
+/** After this many successful answers, a subscription that is still missing is treated as refused. */
 export const MOST_TRIES = 5;
 
-/** Judges a subscription by a look. @returns the subscription as it is now; undefined: it is gone. */
+/** Updates a subscription after a check. @returns the subscription with its new state; undefined: it is removed. */
 function judged(one: Subscription, look: Look, now: number): Subscription | undefined {
   const why = whyNot(one, look);
   if (one.state === 'removing') return removed(one, look, why);
@@ -48,7 +48,10 @@ const isSeen = ({ entries, isSet }: Look): boolean => entries !== undefined || i
 
 const NOT_SEEN = 'it is not known yet whether the seller has it';
 
-/** The reason why it is not known to be as wanted, or gone if that is wanted; undefined if it is. */
+/**
+ * Returns the reason why the subscription is not known to be in the wanted form, or removed if that is wanted.
+ * Undefined if it is.
+ */
 function whyNot(one: Subscription, { entries, isSet, routes }: Look): string | undefined {
   if (entries) {
     const [entry, second] = entries.filter(({ subscriber_id: id }) => id === one.subscriberId);
@@ -71,7 +74,7 @@ function activated(one: Subscription, now: number): Subscription {
   return { ...without(arrived(one)), state: 'active', since: now, last };
 }
 
-/** The subscription after it has arrived. Its latest target may be yet another place. */
+/** Returns the subscription after its move was confirmed. If the target has changed meanwhile, the next move waits. */
 function arrived(one: Subscription): Subscription {
   const { move, base, scheme } = one;
   if (move?.state !== 'under_way') return one;
@@ -80,7 +83,10 @@ function arrived(one: Subscription): Subscription {
   return isThere ? unmoved(one) : { ...one, move: { to, state: 'waiting' } };
 }
 
-/** The subscription after a refusal. If it was to move, its former form stays wanted (subscriptions.md §2.9). */
+/**
+ * Returns the subscription after a refusal. If it was to be moved, its former form is wanted again (subscriptions.md
+ * §2.9).
+ */
 function refused(one: Subscription, look: Look, reason: string, now: number): Subscription | undefined {
   const { move, last } = one;
   if (move?.state !== 'under_way' || !last) return { ...unmoved(one), state: 'refused', reason, since: now };
@@ -88,7 +94,10 @@ function refused(one: Subscription, look: Look, reason: string, now: number): Su
   return judged({ ...was, move: { to: move.to, state: 'refused', reason } }, look, now);
 }
 
-/** The subscription that is to be removed. If the seller refused that, it keeps the reason. */
+/**
+ * Returns the subscription that is to be removed; undefined if it is gone. If the seller refused the removal, the
+ * reason is kept.
+ */
 function removed(one: Subscription, look: Look, why: string | undefined): Subscription | undefined {
   if (why === undefined) return undefined;
   return look.sent === 'refused' ? { ...one, reason: look.reason ?? why } : without(one);
@@ -105,21 +114,22 @@ function waiting(one: Subscription, look: Look, why: string, now: number): Subsc
 }
 
 /**
- * A subscription whose move was not sent, because the seller even refuses to have the set read. It stays in its place.
+ * Returns a subscription whose move could not be sent, because the seller even refuses to show the set. It keeps its
+ * URL.
  */
 function unsent(one: Subscription, { reason = NOT_SEEN }: Look): Subscription {
   if (one.move?.state !== 'waiting') return one;
   return { ...one, move: { to: one.move.to, state: 'refused', reason } };
 }
 
-/** The set after a look, and its news. */
+/** Returns the set after a check, with the newly lost and refused subscriptions. */
 export function looked(
   set: SubscriptionSet,
   look: Look,
   now: number,
 ): { readonly set: SubscriptionSet } & News {
-  // The refusal may be about a subscription that was to be set beside the removed one. The removal is soon repeated
-  // without it.
+  // The refusal may be about a subscription that was sent together with the removal. The removal is soon repeated
+  // alone.
   const isBlamed = set.subscriptions.every(({ state }) => state !== 'pending');
   const subscriptions = set.subscriptions.flatMap((one) => {
     const isOther = one.state === 'removing' && look.sent === 'refused' && !isBlamed;
@@ -141,25 +151,26 @@ export const isToSend = ({ subscriptions }: SubscriptionSet): boolean =>
 const FIRST_MS = 10_000;
 const LONGEST_MS = 3_600_000;
 
-/** The wait after that many failures in a row (subscriptions.md §2.5). Ms. */
+/** Returns the wait after that many failures in a row (subscriptions.md §2.5). Ms. */
 const backOff = (failures: number): number =>
   Math.min(FIRST_MS * 2 ** Math.min(failures - 1, 20), LONGEST_MS);
 
-/** True if the set is to be changed again soon. A removal that the seller has refused is tried once a day. */
+/** True if the set must be changed again soon. A removal that the seller has refused is only tried once a day. */
 export const isOpen = ({ subscriptions }: SubscriptionSet): boolean =>
   subscriptions.some(
     ({ state, reason }) => state === 'pending' || (state === 'removing' && reason === undefined),
   );
 
 /**
- * The time until the next look at a set, by its failures in a row; undefined: there is none.
- * @param failure set if this look failed: the pause that the seller asks for, if any.
+ * Returns the time until the next check of a set, by its failures in a row; undefined: there is none.
+ * @param failure given if this check failed: the pause that the seller asks for, if any.
  */
 export function waitOf(
   set: SubscriptionSet,
   failure: { readonly askedMs: number | undefined } | undefined,
 ): { readonly failures: number; readonly waitMs: number | undefined } {
-  // A look at an agent's set would send it without the lost one, and the seller must not take that for the change.
+  // A check of an agent's set would send it without the lost subscription. The seller must not take that for a wanted
+  // removal.
   const left = set.account === undefined ? ['refused', 'lost'] : ['refused'];
   const isWatched = set.subscriptions.some(({ state }) => !left.includes(state));
   if (!failure && !isOpen(set) && !set.subscriptions.some(isMoving))
@@ -168,7 +179,7 @@ export function waitOf(
   return { failures, waitMs: isWatched ? (failure?.askedMs ?? backOff(failures)) : undefined };
 }
 
-/** The subscriber ids of entries of others that the seller had before, and no longer has. */
+/** Returns the subscriber ids of entries of others that the seller had before, and no longer has. */
 export function gone(
   before: readonly Entry[],
   after: readonly Entry[],
@@ -179,6 +190,6 @@ export function gone(
   return before.map(({ subscriber_id: id }) => id).filter((id) => !there.has(id) && !own.has(id));
 }
 
-/** The owner's account object of a set; undefined: the set is the agent's. */
+/** Returns the owner's account object of a set; undefined: the set is the agent's. */
 export const accountIn = ({ account }: SubscriptionSet): JsonObject | undefined =>
   account === undefined ? undefined : (storedObject(account) as JsonObject);

@@ -1,12 +1,15 @@
 // Raises the alarms about subscriptions that were lost or refused, and about entries of others that vanished. Changes
-// and looks call it.
+// and checks of sets call it.
 import type { Alarm, RaiseAlarm } from '../../shared/alarms.ts';
 import { MAX_TEXT, printableText, quoted } from '../../codec/printable.ts';
 import type { Changed } from './change.ts';
 import type { Held } from './hold.ts';
 import type { Subscription, SubscriptionSet } from './set-row.ts';
 
-/** Raises the alarms about a change. @param asked the `ref` whose owner waits for the result, and is told it. */
+/**
+ * Raises the alarms about a change. @param asked the `ref` whose owner waits for the result, and gets a refusal as an
+ * error.
+ */
 export function tellChange(raise: RaiseAlarm, held: Held, changed: Changed, asked?: string): void {
   for (const one of changed.lost) raise(alarmOf('subscription_lost', held, changed.set, one));
   for (const one of changed.refused) {

@@ -44,7 +44,7 @@ const MOST_LISTED = 1000;
 
 /**
  * Checks the request of `subscribe`.
- * @returns the request with plain copies of all that is stored and sent.
+ * @returns the request, with plain copies of all that is stored and sent.
  * @throws RegistrationError
  */
 export function checkedSubscription(
@@ -56,7 +56,7 @@ export function checkedSubscription(
   return { ...request, ...checkedChange(request), ...checkedName(request), eventTypes: typesIn(request) };
 }
 
-/** Checks the request of `unsubscribe`, with plain copies too. @throws RegistrationError */
+/** Checks the request of `unsubscribe`, and returns it with plain copies too. @throws RegistrationError */
 export function checkedRemoval(of: SubscriptionRemoval, allowLoopback: boolean): SubscriptionRemoval {
   checked(() => {
     onlyKnown('unsubscribe', of, { ...NAME, ...CHANGE });
@@ -91,8 +91,8 @@ function checkedName({ account, ref }: Pick<SubscriptionName, 'account' | 'ref'>
 }
 
 /**
- * A plain copy of the account.
- * @throws RegistrationError also for one without members, because that would match any account.
+ * Returns a plain copy of the account.
+ * @throws RegistrationError, also for an account without members, because that would match every account.
  */
 function namedAccount(given: JsonObject): JsonObject {
   const account = storedObject(accountJson(given)) as JsonObject;

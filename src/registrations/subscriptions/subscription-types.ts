@@ -3,37 +3,40 @@ import type { JsonObject } from '../answer-json.ts';
 import type { RouteScheme, Seller } from '../seller.ts';
 import type { SubscriptionState } from './set-row.ts';
 
-/** Names a subscription: the seller, the account, and the `ref` that you gave it. */
+/** Names a subscription: the seller, the account, and your `ref`. */
 export interface SubscriptionName {
   /** The seller's agent URL, as in `Seller`. */
   readonly agentUrl: string;
-  /** The account object, as in `SubscriptionRequest`. Absent: the subscription is of the whole agent. */
+  /** The account object, as in `SubscriptionRequest`. Absent: the subscription is for the whole agent. */
   readonly account?: JsonObject | undefined;
   readonly ref: string;
 }
 
 /**
  * The part of a request to `subscribe` and `unsubscribe` that says how the set may be changed. A set has all
- * subscriptions of an account or agent, those of others too.
+ * subscriptions of an account or agent, including those of other subscribers.
  */
 export interface SetChange {
   /**
-   * True: nobody else has subscriptions of the whole agent. Required for those, because the seller cannot be asked
-   * for them, and each change replaces them all.
+   * True: no other subscriber has subscriptions of the whole agent. It is required for subscriptions of the whole
+   * agent. The seller cannot be asked for them, and each change replaces them all.
    */
   readonly exclusive?: boolean | undefined;
   /**
-   * The credentials of other subscribers' entries, by their `subscriber_id`. They are sent back to the seller, and
-   * not stored. Required for each entry that has some, because a seller never shows them.
+   * The credentials of other subscribers' entries, by their `subscriber_id`. They are sent back to the seller, and are
+   * not stored. Required for each such entry with credentials, because a seller never shows them.
    */
   readonly credentials?: Readonly<Record<string, string>> | undefined;
-  /** Aborts the wait and the calls. What is wanted stays so, and is done by `start`. */
+  /** Aborts the wait and the calls. The request stays stored, and `start` finishes it. */
   readonly signal?: AbortSignal | undefined;
 }
 
 /** A subscription that `registrations.subscribe` sets: the seller, the account or the whole agent, and event types. */
 export interface SubscriptionRequest extends Seller, SetChange {
-  /** The account object that the seller knows, sent unchanged: `account_id`, or its other members. Absent: the agent. */
+  /**
+   * The account object that the seller knows, sent unchanged: `account_id`, or its other members. Absent: the whole
+   * agent.
+   */
   readonly account?: JsonObject | undefined;
   /** The notification types, e.g. `creative.status_changed`. */
   readonly eventTypes: readonly string[];
@@ -49,14 +52,14 @@ export interface SubscriptionRemoval extends SubscriptionName, SetChange {}
 /** A subscription as it is stored. */
 export interface SubscriptionSeen extends SubscriptionName {
   readonly account?: JsonObject;
-  /** The seller's id of the account. Absent: it was not read yet, or the subscription is of the whole agent. */
+  /** The seller's id of the account. Absent: it was not read yet, or the subscription is for the whole agent. */
   readonly accountId?: string;
-  /** The `subscriber_id` that the seller has, and that its events name. */
+  /** The `subscriber_id` of the seller's entry, which its events name. */
   readonly subscriberId: string;
   readonly eventTypes: readonly string[];
   readonly scheme: RouteScheme;
   readonly state: SubscriptionState;
-  /** The reason for the state, of a refused or lost one, and of one that could not be sent yet. */
+  /** The reason for the state, if it is refused or lost, or could not be sent yet. */
   readonly reason?: string;
   /** The time since which it has been in this state, Unix ms on the store's clock. */
   readonly since: number;
@@ -67,9 +70,9 @@ export interface SubscriptionQuery {
   /** The agent URL of the seller. Default: all sellers. */
   readonly agentUrl?: string | undefined;
   readonly state?: SubscriptionState | undefined;
-  /** The largest number of accounts and agents on the page, 1 to 1000. Default: 100. */
+  /** The most accounts and agents on the page, 1 to 1000. Default: 100. */
   readonly limit?: number | undefined;
-  /** The `next` of the page before. */
+  /** The `next` of the previous page. */
   readonly after?: string | undefined;
 }
 

@@ -1,4 +1,4 @@
-// Offers `subscribe`, `unsubscribe` and `list` to their owner, and runs the looks (subscriptions.md §1).
+// Offers `subscribe`, `unsubscribe` and `list` to owners, and runs the checks of sets (subscriptions.md §1).
 // `createRegistrations` loads it when it is first used.
 import { boundedCall } from '../../calls/bounded-call.ts';
 import { quoted } from '../../codec/printable.ts';
@@ -48,17 +48,17 @@ export interface Subscriptions {
   readonly subscribe: (request: SubscriptionRequest) => Promise<SubscriptionSeen>;
   readonly unsubscribe: (of: SubscriptionRemoval) => Promise<void>;
   readonly list: (query?: SubscriptionQuery) => Promise<SubscriptionPage>;
-  /** Looks at the sets that are due, until the signal aborts; resolves when the running looks have ended. */
+  /** Checks the sets that are due, until the signal aborts; resolves when the running checks have ended. */
   readonly run: (stopping: AbortSignal) => Promise<void>;
 }
 
-/** The share of the hold that a call, or a reading, may take. */
+/** The share of a reservation's time that a call, or reading all pages, may take. */
 const LIMIT_SHARE = 0.75;
-/** The longest wait between two tries to take a set that another process holds. Ms. */
+/** The longest wait between two tries to reserve a set that another process has reserved. Ms. */
 const TRY_MS = 500;
-/** The number of times that a set is taken again if other processes took it during the change. */
+/** The number of times that a set is reserved again if other processes took it during the change. */
 const MOST_ROUNDS = 5;
-/** The time limit for the question about a seller's offers. Ms. */
+/** The time limit for requests about a seller's offers. Ms. */
 const OFFERS_MS = 20_000;
 
 export function subscriptionsOf(context: SubscriptionsContext): Subscriptions {
@@ -70,7 +70,10 @@ export function subscriptionsOf(context: SubscriptionsContext): Subscriptions {
     limitMs: Math.ceil(holdMs * LIMIT_SHARE),
   });
 
-  /** Takes a set, waiting for a process that holds it, and changes it; undefined if there is nothing to do. */
+  /**
+   * Reserves a set, waits if another process has it reserved, and changes it. Returns undefined if nothing has to be
+   * done.
+   */
   const change = async (
     by: LooksContext,
     of: SubscriptionName & SetChange,
@@ -152,7 +155,7 @@ export function subscriptionsOf(context: SubscriptionsContext): Subscriptions {
 const namedIn = (set: SubscriptionSet | undefined, ref: string): Subscription | undefined =>
   set?.subscriptions.find((one) => one.ref === ref);
 
-/** The subscription as it is now. @throws the error of the change, if the subscription is not active. */
+/** Returns the subscription after the change. @throws the error of the change, if the subscription is not active. */
 function outcome(changed: Changed | undefined, ref: string): SubscriptionSeen {
   const one = namedIn(changed?.set, ref);
   if (changed?.error !== undefined && one?.state !== 'active') throw changed.error;
@@ -172,7 +175,8 @@ async function requireTypes(
   const asked = limited(limit, signal, (within) =>
     orAborted(offersOf(call, agentUrl, { signal: within, ref }), within),
   );
-  // A seller that does not tell its offers refuses by itself what it does not offer.
+  // If the seller does not tell its offers, nothing is checked here: the seller refuses by itself what it does not
+  // offer.
   const offers = await asked.catch(() => ({ names: undefined, capabilities: undefined }));
   signal.throwIfAborted();
   requireOffered(account ? 'account' : 'agent', eventTypes, offers);
@@ -192,7 +196,7 @@ async function offersOf(
   return { names, capabilities };
 }
 
-/** Requires `exclusive` for the whole agent. @throws RegistrationError `exclusive_required` */
+/** Checks that `exclusive` is true for the whole agent. @throws RegistrationError `exclusive_required` */
 function requireExclusive(
   method: string,
   { account, exclusive }: Pick<SubscriptionRequest, 'account' | 'exclusive'>,

@@ -1,13 +1,14 @@
-// Reads the answers of the two operations that set a set, `sync_accounts` and `sync_agent_notification_configs`
-// (subscriptions.md §2.4, §2.6). The change of a set calls it, and all that needs the object of an answer.
+// Reads the answers of the two operations that write a subscription set, `sync_accounts` and
+// `sync_agent_notification_configs` (subscriptions.md §2.4, §2.6). The change of a set and all code that needs the
+// object of an answer use it.
 import { isJsonObject, type JsonObject, present, textMember } from '../../codec/members.ts';
 import { errorsIn, type ReportedError } from '../../events/error-object.ts';
 import { agentAnswerData, answerIn, errorTextIn, refusalIn, reportedErrors, unwrapped } from '../answer.ts';
 import { reportedText, SellerError } from '../seller-error.ts';
 
 /**
- * The answer to a set that was sent. `refused`: the seller keeps its own. `taken`: it has done it, or in a dry run
- * would.
+ * The answer to a set that was sent. `refused`: the seller keeps its own set. `taken`: the seller has accepted the set,
+ * or would accept it if this was a dry run.
  */
 export type SetAnswer =
   | { readonly kind: 'refused'; readonly error: SellerError }
@@ -15,7 +16,7 @@ export type SetAnswer =
       readonly kind: 'taken';
       readonly isDryRun: boolean;
       readonly isUnchanged: boolean;
-      /** True if it tells the present set: a task does not, and neither does a repeated answer. */
+      /** True if the answer shows the current set. A running task does not, and neither does a repeated answer. */
       readonly isNow: boolean;
       /** True if a task is running whose outcome is not known yet. */
       readonly isTask: boolean;
@@ -27,7 +28,7 @@ export const SYNC_AGENT = 'sync_agent_notification_configs';
 const refused = (error: SellerError): SetAnswer => ({ kind: 'refused', error });
 
 /**
- * The object that an operation answered; undefined for a task that has not ended.
+ * Returns the object that an operation answered; undefined for a task that has not ended.
  * @throws SellerError; RegistrationError `answer_invalid`
  */
 export function answeredObject(raw: unknown, operation: string): JsonObject | undefined {
@@ -42,7 +43,7 @@ const FAILED: ReadonlySet<string> = new Set(['failed', 'rejected', 'canceled']);
 
 /** Reads the answer for an account. @throws RegistrationError `answer_invalid` */
 export function accountAnswer(raw: unknown, accountId: string): SetAnswer {
-  // Some servers mark the answer for a failed account as a failed tool.
+  // Some servers mark the answer about a failed account as a failed tool.
   const body = unwrapped(raw);
   const failure = isJsonObject(body) && failureOf(accountIn(body, accountId));
   if (failure) return refused(failure);
@@ -68,7 +69,7 @@ function judged(
 ): SetAnswer {
   try {
     const data = answeredObject(raw, operation);
-    // The answer is a task: the seller is asked later for its outcome.
+    // The answer is a running task. Its outcome is read from the seller later.
     if (!data) return { kind: 'taken', isDryRun: false, isUnchanged: false, isNow: false, isTask: true };
     const own = of(data);
     if (own instanceof SellerError) return refused(own);
@@ -87,13 +88,13 @@ function judged(
   }
 }
 
-/** True if a seller that knows the key repeats its first answer. */
+/** True if the seller recognised the request key and repeats its first answer. */
 const isOfBefore = (raw: unknown): boolean =>
   [raw, unwrapped(raw), agentAnswerData(raw).data].some(
     (layer) => isJsonObject(layer) && present(layer, 'replayed') === true,
   );
 
-/** Our account among those of the answer. Only one was sent. */
+/** Returns our account from the answer. Only one account was sent. */
 function accountIn(data: JsonObject, accountId: string): JsonObject | undefined {
   const accounts = present(data, 'accounts');
   const found = Array.isArray(accounts) ? accounts.filter(isJsonObject) : [];
@@ -114,14 +115,14 @@ function failureIn(own: JsonObject): SellerError | undefined {
   return ofReasons(worst(errors) ?? first, errors);
 }
 
-/** The first error that is not transient: it decides. */
+/** Returns the first error that is not transient, which decides the outcome. */
 const worst = (errors: readonly ReportedError[]): ReportedError | undefined =>
   errors.find(({ recovery }) => recovery !== 'transient');
 
-/** The largest number of reasons that an error keeps. */
+/** The most reasons that an error keeps. */
 const MOST_REASONS = 16;
 
-/** An error with all that the seller says, in its text and in `details.reasons`. */
+/** Returns an error with all reasons that the seller gives, in its text and in `details.reasons`. */
 function ofReasons(error: ReportedError, all: readonly ReportedError[]): SellerError {
   const { code = '', message, ...rest } = error;
   const others = all.filter((one) => one !== error).map(reportedText);

@@ -1,23 +1,23 @@
-// Writes the wanted subscriptions into the set, before anything is sent (subscriptions.md §1.4). Pure. `subscribe` and
-// `unsubscribe` call it; the plan of a move uses its bound.
+// Writes wanted subscriptions into a set, before anything is sent (subscriptions.md §1.4). It is pure. `subscribe` and
+// `unsubscribe` call it; the plan of a move uses `MOST_KEPT`.
 import { canonicalJson } from '../../codec/canonical-json.ts';
 import { RegistrationError } from '../registrations-errors.ts';
 import { sellerIn } from '../seller.ts';
 import { isSameSet, type Subscription, type SubscriptionSet, unmoved } from './set-row.ts';
 import type { SubscriptionRequest } from './subscription-types.ts';
 
-/** The largest number of subscriptions that are kept in a set, refused ones included. */
+/** The most subscriptions that a set keeps, including refused ones. */
 export const MOST_KEPT = 32;
 
-/** True if it is set as requested already, or is about to be. */
+/** True if the subscription already has the requested form, or is about to get it. */
 export const isAsked = (
   one: Subscription,
   { eventTypes, scheme = 'signature' }: SubscriptionRequest,
 ): boolean => one.state !== 'refused' && one.scheme === scheme && isSameSet(one.eventTypes, eventTypes);
 
 /**
- * The set with the requested subscription.
- * @param anew its id if it is new, and its URL if it is sent.
+ * Returns the set with the requested subscription.
+ * @param anew the id if the subscription is new, and the URL if it must be sent.
  * @throws RegistrationError `set_full`
  */
 export function withWanted(
@@ -44,7 +44,10 @@ export function withWanted(
   };
 }
 
-/** The subscription as it is requested. If it is active in this form, it stays so until a look shows otherwise. */
+/**
+ * Returns the subscription in its requested form. If it is active in this form already, its state stays until a check
+ * shows otherwise.
+ */
 function wanted(
   known: Subscription | undefined,
   asked: Pick<Subscription, 'ref' | 'subscriberId' | 'eventTypes' | 'scheme' | 'base' | 'route'>,
@@ -54,14 +57,17 @@ function wanted(
   const { reason: _reason, tries: _tries, ...is } = known;
   const isSame = is.scheme === asked.scheme && isSameSet(is.eventTypes, asked.eventTypes);
   if (isSame && is.state === 'active') return movedAgain(is);
-  // It is on its way to the target of a move.
+  // It is being moved to the target of a move, so it is left as it is.
   if (isSame && is.state === 'pending' && is.move) return is;
   const since = isSame && is.state === 'pending' ? is.since : now;
   const { eventTypes, scheme, base, route } = asked;
   return { ...unmoved(is), eventTypes, scheme, base, route, state: 'pending', since };
 }
 
-/** Tries a refused move again. A move to another scheme than the owner now requests is over. */
+/**
+ * Makes a refused move wait for another try. If the owner now requests another scheme than the move's, the move is
+ * dropped.
+ */
 function movedAgain(one: Subscription): Subscription {
   const { move } = one;
   if (!move) return one;
@@ -69,7 +75,7 @@ function movedAgain(one: Subscription): Subscription {
   return (to.scheme ?? one.scheme) === one.scheme ? { ...one, move: { to, state: 'waiting' } } : unmoved(one);
 }
 
-/** The set with the subscription to be removed; undefined if it has none of that name. */
+/** Returns the set with the subscription marked for removal; undefined if the set has no subscription of that name. */
 export function withUnwanted(
   is: SubscriptionSet | undefined,
   ref: string,

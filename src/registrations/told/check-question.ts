@@ -1,5 +1,5 @@
-// Asks a seller one question in one of its places, and says how a failed one is reported (owed.md §4.4). `state({
-// check: true })` asks so where sellers send; a move asks for a revision.
+// Sends a seller one request in one of its call slots, and describes a failed request (owed.md §4.4).
+// `state({ check: true })` asks in this way to which URLs the seller sends; a move asks for a revision.
 import { boundedCall } from '../../calls/bounded-call.ts';
 import { AnswerRefusedError, refusedBy } from '../../calls/refused-answer.ts';
 import type { JsonObject } from '../../codec/members.ts';
@@ -18,20 +18,21 @@ import { answeredObject } from '../subscriptions/sync-answers.ts';
 export interface QuestionContext {
   readonly registrations: StoreRegistrations;
   readonly call: CallSeller;
-  /** The time limit of a question. Ms. */
+  /** The time limit of a request. Ms. */
   readonly callMs: number;
   /** Resolves early if the signal aborts. */
   readonly sleep: (ms: number, signal?: AbortSignal) => Promise<void>;
 }
 
-/** The number of questions that a seller is asked at once. Pollers and reconcilers share it. */
+/** The most concurrent requests to one seller. Pollers and reconcilers use the same limit. */
 const PER_SELLER = 4;
-/** The pause for a busy seller that names none. A poller waits as long. Ms. */
+/** The pause for a busy seller that names none. A poller uses the same pause. Ms. */
 const BUSY_MS = 30_000;
 
 /**
- * Asks a seller in a place of its own.
- * @throws the seller's error or that of the call; SellerBusyError without a place; RegistrationError `answer_invalid`.
+ * Sends a seller one request in a call slot of its own.
+ * @throws the seller's error or that of the call; SellerBusyError if no slot is free; RegistrationError
+ *   `answer_invalid`.
  */
 export async function askInPlace(
   { registrations: rows, call, callMs, sleep }: QuestionContext,
@@ -62,7 +63,7 @@ export async function askInPlace(
   }
 }
 
-/** The pause that a seller asks for. Ms. */
+/** Returns the pause that a seller asks for; undefined if it asks for none. Ms. */
 function pauseIn(error: unknown): number | undefined {
   if (isBusy(error)) return waitMs(askedIn(error)) ?? BUSY_MS;
   return isOfKind(error, SellerError) ? waitMs(error.retryAfterMs) : undefined;
@@ -71,7 +72,7 @@ function pauseIn(error: unknown): number | undefined {
 function isBusy(error: unknown): boolean {
   if (isOfKind(error, SellerBusyError)) return true;
   if (isOfKind(error, SellerError)) return error.code === 'RATE_LIMITED';
-  // The error is another client's.
+  // The error may come from a client of the owner, which has other classes.
   const { status, code } = membersOf(error);
   return status === TOO_MANY_REQUESTS || code === TOO_MANY_REQUESTS;
 }
@@ -81,17 +82,19 @@ const askedIn = (error: unknown): unknown => membersOf(error)['retryAfterMs'];
 const membersOf = (error: unknown): Readonly<Record<string, unknown>> =>
   typeof error === 'object' && error !== null ? { ...error } : {};
 
-/** The code of a seller that asks for a pause, or has no free place. */
+/** The code for a seller that asks for a pause, or has no free call slot. */
 export const SELLER_BUSY = 'seller_busy';
 
-/** The report of a failed question. `isLast`: the seller is not asked any more now. */
+/** The report of a failed request. `isLast`: no further requests are sent to the seller now. */
 export interface FailedQuestion {
   readonly code: string;
   readonly message: string;
   readonly isLast: boolean;
 }
 
-/** The report of a failed question. @throws a Fault as it is: nothing can be said while the store is unavailable. */
+/**
+ * Returns the report of a failed request. @throws a Fault unchanged: while the store is unavailable there is no result.
+ */
 export function failedQuestion(error: unknown): FailedQuestion {
   if (isOfKind(error, Fault)) throw error;
   const isOfAnswer =

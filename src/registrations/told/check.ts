@@ -1,5 +1,5 @@
-// Asks sellers where they send, and compares that with the URLs that they were given (told.md §2.2).
-// `registrations.state({ check: true })` calls it with a page, and raises its alarms.
+// Asks sellers to which URLs they send, and compares these with the URLs that they were given (told.md §2.2).
+// `registrations.state({ check: true })` calls it for a page, and raises its alarms.
 import { isJsonObject, type JsonObject, present, textMember } from '../../codec/members.ts';
 import { MAX_TEXT, printableText } from '../../codec/printable.ts';
 import type { Hashes } from '../../crypto/engine.ts';
@@ -29,16 +29,16 @@ export interface CheckContext extends QuestionContext {
   readonly hashes: Hashes;
 }
 
-/** The number of sellers that are asked at once. */
+/** The number of sellers that are asked concurrently. */
 const TOGETHER = 10;
-/** The number of media buys in one question: the most that a page may have. */
+/** The number of media buys in one request: the largest page size. */
 const MOST_BUYS = 100;
-/** The number of records that are asked for. The newest few show where a seller sends. */
+/** The number of activity records that are requested per media buy. The newest few show where a seller sends. */
 const ACTIVITY = 10;
-/** The largest number of different texts that are kept for one URL. */
+/** The most different findings that are kept for one URL. */
 const MOST_SHOWN = 10;
 
-/** The differences of one URL. */
+/** The differences that were found for one URL. */
 interface Drift {
   readonly mediaBuys: Set<string>;
   readonly subscriptions: string[];
@@ -52,10 +52,10 @@ interface Found {
   readonly errors: UrlCheckError[];
 }
 
-/** One seller of the page, and the questions about it. */
+/** One seller of the page, and what is needed to ask it. */
 interface Checking extends Found {
   readonly agentUrl: string;
-  /** True if a URL is on the page. */
+  /** True if a URL is on the page that is checked. */
   readonly isListed: (url: OurUrl) => boolean;
   /** Asks the seller, like `askInPlace`. */
   readonly ask: (operation: string, args: Arguments, ref: string | undefined) => Promise<JsonObject>;
@@ -65,7 +65,7 @@ interface Checking extends Found {
 
 const keyOf = ({ base, route }: OurUrl): string => JSON.stringify([base, route]);
 
-/** The page with the findings about its sellers. */
+/** Returns the page, with what its sellers showed. */
 export async function checkedPage(
   context: CheckContext,
   page: StatePage,
@@ -134,7 +134,7 @@ function noteDrift({ drifts }: Checking, url: OurUrl, shown: string): Drift {
   return known;
 }
 
-/** Media buys that are asked for together: by account, and by the `ref` that chooses the token. */
+/** Media buys that are requested together: they have the same account, and the same `ref`, which chooses the token. */
 interface Group {
   readonly account: string | undefined;
   readonly ref: string | undefined;
@@ -169,7 +169,7 @@ async function checkMediaBuys(
   }
 }
 
-/** A media buy whose latest URL is on the page; undefined for any other. */
+/** Returns the media buy of a row if its latest URL is on the page; otherwise undefined. */
 function listedBuy({ isListed, now, horizonMs }: Checking, row: RegistrationRow): ToldBuy | undefined {
   const stream = buyStreamIn(row);
   const { told = [] } = stream;
@@ -180,7 +180,7 @@ function listedBuy({ isListed, now, horizonMs }: Checking, row: RegistrationRow)
   return isOn ? buy : undefined;
 }
 
-/** Asks about a group of media buys. It follows the pages of the answer while they bring buys that were asked for. */
+/** Asks about a group of media buys. It reads further pages of the answer as long as they bring requested buys. */
 async function compareBuys(checking: Checking, { account, ref, buys }: Group): Promise<void> {
   const left = new Map(buys);
   for (let cursor: string | undefined; left.size > 0;) {
@@ -223,7 +223,7 @@ function cursorIn(data: JsonObject): string | undefined {
   return cursor === undefined || cursor === '' || cursor.length > MAX_TEXT ? undefined : cursor;
 }
 
-/** Checks the sets of accounts. No seller tells which set of the whole agent it has. */
+/** Checks the subscription sets of accounts. A seller cannot be asked for the set of the whole agent. */
 async function checkSubscriptions(
   { registrations }: CheckContext,
   checking: Checking,
@@ -252,8 +252,8 @@ async function checkSubscriptions(
 }
 
 /**
- * The difference between the seller's entry of a subscription and what it was asked for; undefined if there is none. Of
- * the URL only the base is compared.
+ * Returns the difference between the seller's entry of a subscription and the stored subscription; undefined if there
+ * is none. Of the URL only the base URL is compared.
  */
 function entryDifference(one: Subscription, { base }: OurUrl, entries: readonly Entry[]): string | undefined {
   const [entry, second] = entries.filter(({ subscriber_id: id }) => id === one.subscriberId);
@@ -265,7 +265,10 @@ function entryDifference(one: Subscription, { base }: OurUrl, entries: readonly 
   return why !== undefined && shown && !isThere ? `${why}: ${shownText(shown, base)}` : why;
 }
 
-/** Runs a question, and adds a failure to the errors. @returns false if the seller cannot be asked more of that. */
+/**
+ * Runs a request, and adds its failure to the errors. @returns false if no more requests of this kind should be sent to
+ * the seller.
+ */
 async function unlessFailed(
   { agentUrl, errors }: Checking,
   of: UrlCheckError['of'],
@@ -285,7 +288,10 @@ async function unlessFailed(
   }
 }
 
-/** Raises the alarm for each URL of a checked page with a difference. It is durable, and raised once a day. */
+/**
+ * Raises the alarm for each URL of a checked page that has a difference. The store remembers it, so there is at most
+ * one a day for each URL.
+ */
 export async function tellDrift(
   { registrations, hashes, raise }: Pick<CheckContext, 'registrations' | 'hashes'> & { raise: RaiseAlarm },
   { urls }: StatePage,
@@ -303,7 +309,7 @@ export async function tellDrift(
   }
 }
 
-/** The largest number of names in the message. */
+/** The most names in the alarm's message. */
 const NAMED = 5;
 
 function driftAlarm(

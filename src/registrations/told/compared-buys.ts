@@ -1,18 +1,18 @@
-// Compares the `webhook_activity` of a media buy with the URLs that the seller was given (told.md §2.2). Pure. The
-// check of URLs calls it for each row of an answer, which is hostile input.
+// Compares the `webhook_activity` of a media buy with the URLs that the seller was given (told.md §2.2). It is pure.
+// The check of URLs calls it for each row of an answer, which is hostile input.
 import { isJsonObject, type JsonObject, present, textMember } from '../../codec/members.ts';
 import { instantIn } from '../asked-reports.ts';
 import { type Told, TOLD_CHANNELS, type ToldChannel } from '../../windows/told.ts';
 import { HORIZON_MS, leftAt } from './quiet.ts';
 import { isShownBelow, shownText, type ShownUrl, shownUrl } from './shown-url.ts';
 
-/** The largest number of records of a media buy that are read. */
+/** The most activity records of a media buy that are read. */
 const MOST_RECORDS = 200;
 
 const REPORTS: readonly ToldChannel[] = ['reports'];
 const PUSH: readonly ToldChannel[] = ['push'];
 
-/** The channel of each type of notification. Any other type may come by both. */
+/** The channel of each type of notification. Any other type may come by both channels. */
 const CHANNELS: ReadonlyMap<unknown, readonly ToldChannel[]> = new Map([
   ['scheduled', REPORTS],
   ['final', REPORTS],
@@ -22,10 +22,10 @@ const CHANNELS: ReadonlyMap<unknown, readonly ToldChannel[]> = new Map([
   ['impairment', PUSH],
 ]);
 
-/** A media buy with the facts for the comparison. Times are Unix ms on the store's clock. */
+/** The facts about a media buy that are needed for the comparison. Times are Unix ms on the store's clock. */
 export interface ToldBuy {
   readonly told: readonly Told[];
-  /** True if reports were asked for, by a URL of ours or another. */
+  /** True if reports were requested, at a URL of ours or at another's. */
   readonly hasReports: boolean;
   readonly endedAt: number | undefined;
   /** The seller's `delivery_retry_horizon_seconds`; undefined: unknown. */
@@ -33,7 +33,7 @@ export interface ToldBuy {
   readonly now: number;
 }
 
-/** A URL that the seller was given for a media buy, and the different one that it shows. */
+/** A URL that the seller was given for a media buy, and the different URL that it shows. */
 export interface Difference {
   readonly told: Told;
   readonly shown: string;
@@ -45,7 +45,7 @@ interface Fire {
   readonly url: ShownUrl;
 }
 
-/** The differences in a row of `get_media_buys`; undefined if it shows nothing to compare. */
+/** Returns the differences in a row of `get_media_buys`; undefined if the row shows nothing that can be compared. */
 export function buyDifferences(buy: ToldBuy, row: JsonObject): readonly Difference[] | undefined {
   const activity = present(row, 'webhook_activity');
   const fires = (Array.isArray(activity) ? activity.slice(0, MOST_RECORDS) : []).flatMap(fireIn);
@@ -61,8 +61,8 @@ function fireIn(record: unknown): readonly Fire[] {
 }
 
 /**
- * The differences of one record. Undefined if it cannot be compared: it may use another's URL, or be older than the
- * URL.
+ * Returns the differences of one activity record. Undefined if it cannot be compared: it may use another party's URL,
+ * or be older than our URL.
  */
 function judgedOf(
   buy: ToldBuy,

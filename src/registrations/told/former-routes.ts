@@ -1,5 +1,5 @@
-// Retires the former routes of a seller once nobody needs them (told.md §5.3). The loop of moves calls it for sellers
-// whose credentials were renewed.
+// Retires the former routes of a seller once nothing uses them any more (told.md §5.3). The loop of moves calls it for
+// sellers whose credentials were renewed.
 import { isOfKind } from '../../shared/errors.ts';
 import type { StoreRegistrations } from '../../stores/store.ts';
 import { allRows } from '../operation-rows.ts';
@@ -16,7 +16,10 @@ interface FormersContext extends RecordedContext {
   readonly reread: (route: string) => void;
 }
 
-/** Retires the URLs of a seller's former routes that are quiet, and finishes the work of a process that died. */
+/**
+ * Retires the URLs of a seller's former routes that are no longer used (quiet), and finishes what a process left when
+ * it died.
+ */
 export async function retireFormers(context: FormersContext, agentUrl: string): Promise<void> {
   const { registrations, reread } = context;
   const { names, now } = await formersOf(registrations, agentUrl);
@@ -27,7 +30,7 @@ export async function retireFormers(context: FormersContext, agentUrl: string): 
     if (names.includes(given.route)) urls.push(given);
   }
   const horizonMs = await horizonOf(context, agentUrl);
-  // The rows of those who are on them are read only if a URL could be quiet at all.
+  // The rows of calls, media buys and subscriptions are read only if every URL could be quiet.
   const least = { horizonMs, usedAt: () => undefined };
   if (urls.length > 0 && urls.every((given) => now < quietOf(given, nobody(), least))) return;
   const seller = await recordedOf(context, agentUrl, now);
@@ -38,7 +41,8 @@ export async function retireFormers(context: FormersContext, agentUrl: string): 
       if (retiredAt !== undefined) continue;
       await retire({ ...context, forget: reread }, { agentUrl, base, route }, {}).catch(unlessUsed);
     }
-    // All of them are retired, but a process died before it removed their credentials.
+    // If all URLs of the route are already retired, a process died before it removed the credentials: this is finished
+    // here.
     if (quiet.length < own.length || quiet.some(({ retiredAt }) => retiredAt === undefined)) continue;
     const bases = own.map(({ base }) => base);
     await finishRetiring(context, agentUrl, name, bases);
@@ -47,8 +51,8 @@ export async function retireFormers(context: FormersContext, agentUrl: string): 
 }
 
 /**
- * The names of former routes with credentials. A renewal whose time has come counts from now on, even if no call has
- * named it yet.
+ * Returns the names of former routes with credentials. A renewal whose time has come is included, even if no call has
+ * named its route yet.
  */
 const formersOf = (
   registrations: StoreRegistrations,
@@ -66,7 +70,7 @@ const formersOf = (
     return { names, now };
   });
 
-/** Ignores a refusal: a call may have given the URL to the seller meanwhile. */
+/** Ignores the error that the URL is in use: a call may have given it to the seller meanwhile. */
 function unlessUsed(error: unknown): void {
   if (isOfKind(error, RegistrationError) && error.code === 'url_in_use') return;
   throw error;

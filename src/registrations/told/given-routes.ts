@@ -1,5 +1,5 @@
-// Makes the row of a URL from its route, and finds rows whose route is gone. The routes of registrations call it when
-// they make or forget a route.
+// Makes the row of a URL from its route, and finds rows whose route is gone. The routes of registrations use it when
+// they make or delete a route.
 import { utf8 } from '../../codec/encoding.ts';
 import { parseStrictObject } from '../../codec/strict-json.ts';
 import type { RegistrationRow, RegistrationRows } from '../../stores/store.ts';
@@ -12,7 +12,7 @@ interface GivenRoute {
   readonly madeAt?: number;
 }
 
-/** The row of a route's URL below a base. */
+/** Returns the row for a route's URL below a base URL. */
 export const givenOf = (
   { random = '', scheme: kind, madeAt }: GivenRoute,
   base: string,
@@ -25,7 +25,7 @@ export const givenOf = (
   ...(madeAt !== undefined && kind !== 'signature' && { madeAt }),
 });
 
-/** True for the URL of a route that is gone. A URL that was made meanwhile has its route. */
+/** True for the row of a URL whose route is gone. A URL that was made in the meantime still has its route. */
 export function isNobodys(row: RegistrationRow, rows: RegistrationRows): boolean {
   if (row.list !== GIVEN) return false;
   const { route } = givenIn(row);

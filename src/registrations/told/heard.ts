@@ -1,5 +1,5 @@
-// Notes when a URL was last used by an authentic delivery (told.md §1.3). The receiver calls it for each delivery,
-// behind the answer. A process writes a URL at most once a minute, one URL after the other. A write that fails is
+// Stores when a URL was last used by an authentic delivery (told.md §1.3). The receiver calls it for each delivery, and
+// does not wait for it. A process writes a URL at most once a minute, one URL after the other. A failed write is
 // repeated with the next delivery.
 import type { Hashes } from '../../crypto/engine.ts';
 import type { EventRegistrations } from '../../events/event-registration.ts';
@@ -11,15 +11,18 @@ import type { OurUrl } from '../../windows/told.ts';
 import { noteOther, noteOwn } from './own-routes.ts';
 import { type GivenUrl, givenAt, saveGiven } from './url-row.ts';
 
-/** The largest number of URLs that this process remembers; for any other the store is written again. */
+/** The most URLs that this process remembers. Any other URL is written with each delivery. */
 const MOST_URLS = 10_000;
-/** The interval at which a URL is written. Ms. */
+/** The shortest interval between two writes of one URL. Ms. */
 const EVERY_MS = 60_000;
 const DAY_MS = 86_400_000;
-/** The time limit of a write. A longer one may have died with its request, so the next delivery begins another. Ms. */
+/**
+ * The time limit of a write. A longer one may have stopped together with its request, so the next delivery begins
+ * another write. Ms.
+ */
 const WRITE_MS = 30_000;
 /**
- * The number of failed writes after which the others wait too: the store is unavailable, and deliveries fail as well.
+ * After this many failed writes, the remaining ones wait too: the store is unavailable, and deliveries fail as well.
  */
 const MOST_FAILED = 8;
 /** The pause after a failed write. Ms. */
@@ -28,14 +31,14 @@ const AGAIN_MS = 1000;
 export interface HeardOptions {
   readonly registrations: StoreRegistrations;
   readonly hashes: Pick<Hashes, 'sha256Hex'>;
-  /** Base and route of a URL of ours, if a seller was given it. */
+  /** Returns base URL and route of a URL of ours, if a seller was given it. */
   readonly given: (url: string) => OurUrl | undefined;
-  /** Ms, of a clock that is never set. */
+  /** Milliseconds of a monotonic clock. */
   readonly now: () => number;
   readonly raise: RaiseAlarm;
 }
 
-/** A URL that was used, and is not written yet. */
+/** A URL that was used, but whose use is not written yet. */
 interface Unwritten {
   readonly sender: string;
   readonly by: Credentials;
@@ -43,31 +46,31 @@ interface Unwritten {
 }
 
 /**
- * The credentials of a delivery: those of its route, those of the other route that it accepts (told.md §1.4), or none
- * because it is signed. With retired ones the sender is unknown.
+ * The credentials of a delivery: those of its route, or those of the other route that it accepts (told.md §1.4). A
+ * signed delivery has none. With retired credentials the sender is unknown.
  */
 type Credentials = 'own' | 'other' | 'none' | 'retired';
 
 type Heard = ReturnType<NonNullable<EventRegistrations['heard']>>;
 
 export interface HeardUrls {
-  /** `EventRegistrations.heard`. */
+  /** The function for `EventRegistrations.heard`. */
   readonly heard: NonNullable<EventRegistrations['heard']>;
-  /** Notes a delivery by a retired credential: it may raise an alarm, and counts as no use. */
+  /** Notes a delivery with a retired credential. It may raise an alarm, and is not stored as a use of the URL. */
   readonly used: NonNullable<EventRegistrations['heard']>;
 }
 
 export function heardUrls({ registrations, hashes, given, now, raise }: HeardOptions): HeardUrls {
-  /** Known URLs by their text, so that each token is read once. */
+  /** Base URL and route of known URLs, by the URL's text, so that each token is read only once. */
   const known = new Map<string, OurUrl>();
   const urlOf = (text: string): OurUrl | undefined => {
     const found = known.get(text) ?? given(text);
     return found && putBounded(known, text, found, MOST_URLS);
   };
-  /** The time of the latest write, by seller, URL and credentials. */
+  /** The time of the latest write, for each seller, URL and credentials. */
   const heardAt = new Map<string, number>();
   const unwritten = new Map<string, Unwritten>();
-  /** The end of the time limit of the running write, which also takes later uses. */
+  /** The end of the running write's time limit. Until then, that write also handles later uses. */
   let busyUntil = -Infinity;
   /** The end of the pause after a failed write. */
   let pausedUntil = -Infinity;
@@ -100,7 +103,7 @@ export function heardUrls({ registrations, hashes, given, now, raise }: HeardOpt
       unwritten.delete(key);
       if (failed.length === MOST_FAILED) break;
     }
-    // Failed ones are written with the next delivery after a pause, behind all others.
+    // Failed URLs are written with the next delivery after a pause, and after all other URLs.
     for (const [key, one] of failed) putBounded(unwritten, key, one, MOST_URLS);
     if (failed.length > 0) pausedUntil = now() + AGAIN_MS;
     busyUntil = -Infinity;
@@ -131,11 +134,11 @@ function credentialsOf(isPrevious: boolean | undefined): Credentials {
   return isPrevious ? 'other' : 'own';
 }
 
-/** True if no alarm today has told that a retired URL is used (told.md §4.2). */
+/** True if no alarm was raised today for the use of this retired URL (told.md §4.2). */
 const isNewToday = ({ usedAlarmAt = -Infinity }: GivenUrl, now: number): boolean =>
   now - usedAlarmAt >= DAY_MS;
 
-/** The alarm leaves out the URL itself: its last segment keeps strangers from knowing it. */
+/** Returns the alarm. It leaves out the URL itself, whose last segment is secret. */
 const usedAlarm = (sender: string, { base, route }: OurUrl, by: Credentials): Parameters<RaiseAlarm>[0] => ({
   code: 'retired_url_used',
   sender,

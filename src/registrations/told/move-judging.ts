@@ -1,10 +1,12 @@
-// Judges a step that is under way by its update and by the URLs of its media buy (told.md §3.2). Pure. The steps of
-// moves call it at each look.
+// Decides the next action for a step that is under way, from its update and the URLs of its media buy (told.md §3.2).
+// It is pure. The steps of moves call it at each check.
 import type { Stored } from '../operation.ts';
 import type { Need } from './move-needs.ts';
 import type { Move } from './move-row.ts';
 
-/** The decision. `again`: the step waits to be begun anew. `ask`: its revision is read first. */
+/**
+ * The decision. `again`: the step is put back, to be begun anew. `ask`: the media buy's revision must be read first.
+ */
 export type Judged =
   | { readonly kind: 'wait'; readonly move: Move; readonly until: number }
   | { readonly kind: 'again'; readonly move: Move }
@@ -13,26 +15,27 @@ export type Judged =
   | { readonly kind: 'refused'; readonly reason: string };
 
 export interface Judging {
-  /** Undefined: the media buy is no longer known. */
+  /** The need of the media buy; undefined if the buy is no longer known. */
   readonly need: Need | undefined;
-  /** Undefined: there is no update, or it has expired. */
+  /** The operation of the update; undefined if there is none, or it has expired. */
   readonly operation:
     Pick<Stored, 'state' | 'status' | 'reason' | 'refusal' | 'keyUntil' | 'withoutConfig'> | undefined;
   /** True if the media buy is terminal. */
   readonly isOver: boolean;
-  /** True if nobody waits for the end of the update's task any more. */
+  /** True if the end of the update's task is no longer awaited. */
   readonly isGivenUp: boolean;
   readonly now: number;
 }
 
-/** The first wait until a step is looked at again. It doubles each time that nothing is new. Ms. */
+/** The first wait until a step is checked again. It doubles each time that nothing has changed. Ms. */
 const FIRST_LOOK_MS = 5_000;
 const LONGEST_LOOK_MS = 600_000;
-/** The number of updates that may end without moving the media buy. */
+/** The number of updates that may end without moving the media buy, before the step is refused. */
 const MOST_TRIES = 10;
 const MOST_CONFLICTS = 10;
 /**
- * The wait before the revision is read after a second `CONFLICT`. It doubles with each, because a lock needs time. Ms.
+ * The wait before the revision is read after a second `CONFLICT`. It doubles with each further one, because another
+ * change may still hold the media buy. Ms.
  */
 const CONFLICT_MS = 1000;
 
@@ -48,7 +51,7 @@ export function judged(move: Move, judging: Judging): Judged {
 const isAwaited = ({ state }: Update, { isOver, isGivenUp }: Judging): boolean =>
   state === 'calling' || (state === 'open' && !isOver && !isGivenUp);
 
-/** The decision about an update that is over while the media buy is still elsewhere. */
+/** Returns the decision if the update is over, but the media buy is not at its target. */
 function over(move: Move, operation: Update, now: number): Judged {
   const { state, refusal } = operation;
   if (state === 'open') return { kind: 'refused', reason: 'the task of its update has not ended' };
@@ -59,7 +62,7 @@ function over(move: Move, operation: Update, now: number): Judged {
 
 type Update = NonNullable<Judging['operation']>;
 
-/** The decision about an update whose revision is out of date. */
+/** Returns the decision about an update whose revision is out of date. */
 function conflicted(move: Move, { reason = '' }: Update, now: number): Judged {
   const { conflicts } = move;
   if (conflicts >= MOST_CONFLICTS) {
@@ -75,8 +78,8 @@ const refused = ({ reason, refusal, state }: Update): Judged => ({
 });
 
 /**
- * The decision about an update that may have been done, or still be done: a second key waits until the first has
- * expired.
+ * Returns the decision about an update that may have been done, or may still be. An update with another request key has
+ * to wait until the first key has expired.
  */
 function orphaned(move: Move, { reason, refusal, keyUntil }: Update, now: number): Judged {
   const isOver = keyUntil <= now || refusal === 'IDEMPOTENCY_EXPIRED';
@@ -102,7 +105,7 @@ function ended(move: Move, { status, reason, withoutConfig }: Update): Judged {
   return again(move);
 }
 
-/** Begins a step anew under a new key. */
+/** Begins a step again, under another request key. */
 function again({ operationId: _over, reason: _before, ...move }: Move): Judged {
   if (move.tries < MOST_TRIES) return { kind: 'again', move: { ...move, looks: 0 } };
   return {

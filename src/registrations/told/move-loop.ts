@@ -8,19 +8,19 @@ import { begin, type HeldRow, look, type StepsContext } from './move-steps.ts';
 export interface MoveLoopContext extends StepsContext {
   readonly registrations: StoreRegistrations;
   readonly perSeller: number;
-  /** Goes on with a seller's renewal that another process has left. */
+  /** Continues a seller's renewal of credentials that another process has left unfinished. */
   readonly goOn: (agentUrl: string) => Promise<void>;
-  /** Retires the seller's former routes that are quiet. */
+  /** Retires the seller's former routes that are no longer used (quiet). */
   readonly retireFormers: (agentUrl: string) => Promise<void>;
 }
 
-/** The largest number of rows that are worked on at once. */
+/** The most rows that are worked on concurrently. */
 const MOST = 10;
 
 export interface MoveLoop {
   /** Runs until the signal aborts; resolves when the running steps have ended. */
   readonly run: (stopping: AbortSignal) => Promise<void>;
-  /** Looks at once, because something was stored. */
+  /** Checks at once for steps that are due, because some were stored. */
   readonly wake: () => void;
 }
 
@@ -42,7 +42,7 @@ export function moveLoop(context: MoveLoopContext): MoveLoop {
     running.add(run);
   };
 
-  /** Begins as many steps of a seller as it has free places. */
+  /** Begins as many steps of a seller as it has free call slots. */
   const turns = async (row: HeldRow, stopping: AbortSignal): Promise<void> => {
     const { sender, dueAt: heldAt } = row;
     await context.goOn(sender);

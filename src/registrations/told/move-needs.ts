@@ -1,5 +1,5 @@
-// Finds the need of a media buy at the target of a move: nothing, an update, or what is unknown here (told.md §3.1).
-// Pure. Plans and steps of moves call it.
+// Finds the need of a media buy to be at the target of a move: nothing, an update, or unknown here (told.md §3.1). It
+// is pure. Plans and steps of moves call it.
 import type { Told, ToldChannel } from '../../windows/told.ts';
 import { isTerminalBuy } from '../../windows/ends.ts';
 import { TOLD_CHANNELS } from '../../windows/told.ts';
@@ -9,13 +9,13 @@ import type { MoveTarget } from './move-row.ts';
 import type { MoveUrl } from './move-types.ts';
 import { kindOf, newestOf, type OwnRoutes, schemeOf } from './own-routes.ts';
 
-/** The target of one channel of a media buy. */
+/** The target of one channel (reports or push) of a media buy. */
 export interface ChannelTarget {
   readonly base: string;
   readonly kind: RouteKind;
 }
 
-/** The update that brings a media buy to its target. Every update names `push`. */
+/** The update that brings a media buy to its target. Each update contains `push`. */
 export interface Needed {
   readonly push: ChannelTarget;
   readonly reports?: ChannelTarget;
@@ -23,13 +23,13 @@ export interface Needed {
   readonly to: readonly MoveUrl[];
 }
 
-/** The need of a media buy. `unknown`: no update can be made with what is known here. */
+/** The need of a media buy. `unknown`: no update can be made from what is known here. */
 export type Need =
   | { readonly kind: 'nothing' }
   | ({ readonly kind: 'update' } & Needed)
   | { readonly kind: 'unknown'; readonly from: readonly MoveUrl[]; readonly reason: string };
 
-/** The facts on which a need depends, beside the media buy. */
+/** The facts, besides the media buy, on which its need depends. */
 export interface NeedContext {
   readonly routes: OwnRoutes;
   readonly to: MoveTarget;
@@ -39,7 +39,7 @@ export interface NeedContext {
 
 const NOTHING: Need = { kind: 'nothing' };
 
-/** The valid URL of a channel: acknowledged, and not replaced. */
+/** Returns the URL of a channel that is in use: it was acknowledged, and no other URL has replaced it. */
 export const currentOf = (told: readonly Told[], channel: ToldChannel): Told | undefined =>
   told.findLast((one) => one.channel === channel && one.formerAt === undefined && one.ackedAt !== undefined);
 
@@ -79,7 +79,10 @@ const urlOf = (channel: ToldChannel, { base, kind }: ChannelTarget): MoveUrl => 
   scheme: schemeOf(kind),
 });
 
-/** The target of a channel. If the scheme stays, the kind of route stays too, because that of reports also has HMAC. */
+/**
+ * Returns the target of a channel. If the scheme stays, the kind of route stays too, because a `reports` route has HMAC
+ * credentials as well.
+ */
 const targetOf = (
   is: Told,
   routes: OwnRoutes,
@@ -90,8 +93,8 @@ const targetOf = (
 });
 
 /**
- * The registration for the end of the update itself, if the media buy has no URL for that channel yet. It has the
- * scheme of its reports; if only their route has HMAC, it is signed.
+ * Returns the target for the webhook about the end of the update itself, if the media buy has no `push` URL yet. It
+ * gets the scheme of the buy's reports. It is signed if the reports have HMAC only because of their route.
  */
 const pushBeside = (reports: ChannelTarget | undefined, { base, scheme }: MoveTarget): ChannelTarget => {
   const kind = scheme ?? reports?.kind ?? 'signature';
@@ -101,7 +104,7 @@ const pushBeside = (reports: ChannelTarget | undefined, { base, scheme }: MoveTa
 const isThere = (is: Told, { base, kind }: ChannelTarget, routes: OwnRoutes): boolean =>
   is.base === base && is.route === newestOf(routes[kind]) && is.scheme === schemeOf(kind);
 
-/** The need of a media buy without a valid URL of ours. A URL of another is left alone. */
+/** Returns the need of a media buy without a URL of ours in use. Another party's URL is left alone. */
 function unknownUrl(told: readonly Told[], hasReports: boolean): Need {
   if (told.some(({ formerAt }) => formerAt === undefined)) {
     return { kind: 'unknown', from: [], reason: 'the call that told its URL has not ended' };

@@ -1,5 +1,5 @@
-// Shows steps as their owner sees them: as a sentence, a state and a reason; and the place of a page in a plan. Pure.
-// Plans of media buys and of subscriptions call it.
+// Shows steps of moves to their owner: as a sentence, with a state and a reason. It also encodes the position in a plan
+// at which a page begins. It is pure. Plans of media buys and of subscriptions call it.
 import { printableText } from '../../codec/printable.ts';
 import type { RouteKind } from '../route-kind.ts';
 import type { Target } from './move-request.ts';
@@ -14,23 +14,23 @@ export const STATE_OF: Readonly<Record<MoveList, MoveState>> = {
   refused: 'refused',
 };
 
-/** The longest id of a seller in a text, characters. */
+/** The most characters of a seller's id in a text. */
 const MOST_ID = 100;
 
-/** The target of a plan, and the state of the seller's routes. */
+/** The target of a plan, and the seller's routes as they are now. */
 export interface How {
   readonly routes: OwnRoutes;
   readonly to: Target;
   /** True if the credentials of a route are to be renewed. */
   readonly isDue: (kind: RouteKind) => boolean;
-  /** True if the seller's last renewal is not over. */
+  /** True if the seller's previous renewal is not finished. */
   readonly isHeldUp: boolean;
 }
 
 const NOT_NOW =
   'its credentials cannot be renewed now: the last renewal of the seller is not over. registrations.state() says who is on its former URLs';
 
-/** The need of a media buy or a subscription. */
+/** The need of a media buy or a subscription to be at its target. */
 export interface StepNeed {
   readonly kind: 'nothing' | 'update' | 'unknown';
   readonly from?: readonly MoveUrl[];
@@ -41,7 +41,7 @@ export interface StepNeed {
 /** The media buy or subscription of a step. */
 export type StepOf = Pick<MoveStep, 'agentUrl' | 'mediaBuyId' | 'subscription'>;
 
-/** A step for its owner. @param why a reason beside the state; absent: that of the need. */
+/** Returns a step in the form for its owner. @param why the reason for the state; absent: the reason of the need. */
 export function stepOf(of: StepOf, need: StepNeed, state: MoveState, why?: string): MoveStep {
   const { from = [], to = [] } = need;
   const reason = why ?? need.reason;
@@ -55,12 +55,15 @@ export function stepOf(of: StepOf, need: StepNeed, state: MoveState, why?: strin
   };
 }
 
-/** The reason not to begin a step that only a renewal needs. @param needed its need apart from renewal. */
+/**
+ * Returns the reason not to begin a step that is needed only for a renewal; otherwise undefined. @param needed the need
+ * without the renewal.
+ */
 export const whyNot = ({ isHeldUp }: How, needed: StepNeed): string | undefined =>
   isHeldUp && needed.kind === 'nothing' ? NOT_NOW : undefined;
 
 /**
- * The step for something that needs none.
+ * Returns the step for something that needs none now.
  * @param due its need if its credentials are due: a renewal that cannot begin now.
  */
 export const unkept = (of: StepOf, due?: StepNeed): MoveStep =>
@@ -83,7 +86,10 @@ function textOf(
 
 const placeOf = (url: MoveUrl | undefined): string => (url ? `${url.baseUrl} (${url.scheme})` : 'nowhere');
 
-/** The beginning of a page of a plan: the number of the chosen seller, the part, and the row that it follows. */
+/**
+ * The position at which a page of a plan begins: the index of the seller in the request, the part, and the preceding
+ * row.
+ */
 export interface PlanPlace {
   readonly seller: number;
   readonly part: 'stream' | 'subscription';
@@ -93,7 +99,7 @@ export interface PlanPlace {
 export const placeText = ({ seller, part, after }: PlanPlace): string =>
   `${seller}.${part === 'stream' ? 'b' : 's'}${after === undefined ? '' : ` ${after}`}`;
 
-/** The place in a text. @returns undefined for a text that is no place. */
+/** Reads a position from its text. @returns undefined if the text is not a position. */
 export function placeIn(given: string): PlanPlace | undefined {
   const [, seller, part, after] = /^(\d{1,6})\.([bs])(?: (.*))?$/s.exec(given) ?? [];
   if (seller === undefined) return undefined;

@@ -24,7 +24,7 @@ const TO: Readonly<Record<keyof MovePlan['to'], true>> = { baseUrl: true, scheme
 
 const STATES: readonly MoveState[] = ['planned', 'waiting', 'under_way', 'done', 'refused', 'unknown'];
 
-/** The number of steps on a page, by default and at most. */
+/** The number of steps on a page: the default, and the maximum. */
 export const MOST_STEPS = 1000;
 const MOST_SELLERS = 10_000;
 
@@ -33,7 +33,7 @@ export interface Target extends MoveTarget {
   readonly renew: boolean;
 }
 
-/** Checks the request of a plan. @throws RegistrationError */
+/** Checks the request of a plan, and returns its target. @throws RegistrationError */
 export function checkedMove(request: MoveRequest, bases: readonly string[]): Target {
   return checked(() => {
     onlyKnown('plan', request, REQUEST);
@@ -50,7 +50,7 @@ export function checkedMove(request: MoveRequest, bases: readonly string[]): Tar
   });
 }
 
-/** The target of a request. @throws ConfigError */
+/** Returns the target of a request. @throws ConfigError */
 function targetIn({ baseUrl, scheme, renew }: MovePlan['to'], bases: readonly string[]): Target {
   oneOf('scheme', scheme, SCHEMES);
   const isRenewal = flag('renew', renew);
@@ -59,7 +59,7 @@ function targetIn({ baseUrl, scheme, renew }: MovePlan['to'], bases: readonly st
   return { renew: isRenewal, ...(base !== undefined && { base }), ...(scheme !== undefined && { scheme }) };
 }
 
-/** One of our bases. @throws ConfigError for a base at which no delivery would be accepted. */
+/** Returns one of our base URLs. @throws ConfigError for any other URL, where no delivery would be accepted. */
 function ourBase(baseUrl: unknown, bases: readonly string[]): string {
   const href = typeof baseUrl === 'string' && URL.canParse(baseUrl) ? new URL(baseUrl).href : undefined;
   const base = href?.replace(/\/+$/, '');

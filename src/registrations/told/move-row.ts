@@ -1,6 +1,6 @@
 // Keeps the rows of moves: one for each media buy that is to be moved, and one for each seller (told.md §3.2, §3.3).
-// Plans store them and the loop works on them. A seller's row is due when its next step may begin. Rows of media buys
-// are due only while they are under way.
+// `apply` stores them, and the loop of moves works on them. A seller's row is due when its next step may begin. The row
+// of a media buy is due only while its step is under way.
 import type { RegistrationRow, RegistrationRows } from '../../stores/store.ts';
 import { storedObject } from '../operation-rows.ts';
 import type { RouteScheme } from '../seller.ts';
@@ -9,7 +9,7 @@ import { hasFormers, ownRoutesIn, untilTold } from './own-routes.ts';
 
 /** The target of a move. */
 export interface MoveTarget {
-  /** Absent: the base stays. */
+  /** The base URL; absent: it stays as it is. */
   readonly base?: string;
   /** Absent: the scheme of each channel stays. */
   readonly scheme?: RouteScheme;
@@ -20,28 +20,28 @@ export interface Move {
   readonly mediaBuyId: string;
   readonly to: MoveTarget;
   readonly since: number;
-  /** The update by which it is under way. */
+  /** The operation of the update that moves it now. */
   readonly operationId?: string;
-  /** The number of updates that were begun, and of those that were answered `CONFLICT`. */
+  /** The number of updates that were begun, and the number of those that were answered `CONFLICT`. */
   readonly tries: number;
   readonly conflicts: number;
-  /** The time from which the revision is read, because its update was answered `CONFLICT`. */
+  /** The time from which the revision may be read, because the update was answered `CONFLICT`. */
   readonly asksAt?: number;
-  /** The revision that `get_media_buys` gave after such an answer. The next update has it. */
+  /** The revision that `get_media_buys` gave after a `CONFLICT`. The next update sends it. */
   readonly revision?: number;
-  /** The number of looks in a row that found nothing new. */
+  /** The number of checks in a row that found nothing new. */
   readonly looks: number;
-  /** The reason why it was refused, or waits. */
+  /** The reason why it was refused, or is waiting. */
   readonly reason?: string;
 }
 
-/** The list of a step's row. `claimed`: a process is about to begin it. */
+/** The list of a step's row. `claimed`: a process has reserved the step and is about to begin it. */
 export type MoveList = 'waiting' | 'claimed' | 'under_way' | 'refused';
 
 export const moveIn = ({ value }: Pick<RegistrationRow, 'value'>): Move =>
   storedObject(value) as unknown as Move;
 
-/** The row of a step. @param dueAt null: nobody looks at it. */
+/** Makes the row of a step. @param dueAt the time of the next check; null: there is none. */
 export function moveRow(
   { sender, id }: Pick<RegistrationRow, 'sender' | 'id'>,
   move: Move,
@@ -60,7 +60,10 @@ export function moveRow(
   };
 }
 
-/** Deletes a step that is over. Its stream knows the URL that its seller was given. */
+/**
+ * Returns the row of a step that is over, so that it is deleted. The stream of the media buy knows the URL that the
+ * seller was given.
+ */
 export const goneRow = (row: RegistrationRow): RegistrationRow => ({
   ...row,
   dueAt: null,
@@ -68,10 +71,10 @@ export const goneRow = (row: RegistrationRow): RegistrationRow => ({
   expiresAt: 1,
 });
 
-/** The id of the seller's row. No id of a media buy is stored so. */
+/** The id of the seller's row. No media buy is stored under this id. */
 export const TURNS_ID = '\u0001';
 
-/** The places of a seller for updates, each with the end of its lease. */
+/** The call slots of a seller that updates occupy, each with the end of its lease. */
 interface Turns {
   readonly live: readonly (readonly [id: string, until: number])[];
 }
@@ -95,11 +98,11 @@ function saveTurns(rows: RegistrationRows, sender: string, turns: Turns, dueAt: 
   });
 }
 
-/** Makes the seller's row due, because a step waits. */
+/** Makes the seller's row due, because a step is waiting. */
 export const wakeTurns = (rows: RegistrationRows, sender: string, now: number): void =>
   saveTurns(rows, sender, turnsIn(rows, now), now);
 
-/** Frees the place of a step whose update was answered, or is not made. */
+/** Frees the call slot of a step whose update was answered, or is not made. */
 export function freeTurn(rows: RegistrationRows, sender: string, id: string, now: number): void {
   const { live } = turnsIn(rows, now);
   const others = live.filter(([other]) => other !== id);
@@ -107,8 +110,8 @@ export function freeTurn(rows: RegistrationRows, sender: string, id: string, now
 }
 
 /**
- * Prolongs the place of a step whose update is about to be called.
- * @returns false if its lease is over: it may be another step's by now.
+ * Prolongs the call slot of a step whose update is about to be sent.
+ * @returns false if its lease is over: another step may have the slot by now.
  */
 export function keepTurn(
   rows: RegistrationRows,
@@ -123,27 +126,27 @@ export function keepTurn(
   return true;
 }
 
-/** The time after which a seller's row is due again by itself. Ms. */
+/** The time after which a seller's row is due again even if nothing makes it due. Ms. */
 const TURNS_AGAIN_MS = 60_000;
-/** The time after which it is due again if no step waits, but the seller has former routes (told.md §5.3). Ms. */
+/** The same time if no step waits, but the seller has former routes (told.md §5.3). Ms. */
 const FORMERS_AGAIN_MS = 3_600_000;
 
-/** The facts for a claim of steps. */
+/** The facts that are needed to reserve steps. */
 export interface Claim {
   readonly sender: string;
   /** The time at which the seller's row was due. */
   readonly heldAt: number | null;
-  /** The ids of the steps that waited when they were listed. */
+  /** The ids of the steps that were waiting when they were listed. */
   readonly waiting: readonly string[];
-  /** The end of the lease of each step. */
+  /** The end of the lease of each reserved step. */
   readonly until: number;
   readonly perSeller: number;
 }
 
 /**
- * Claims as many steps as the seller has places for, each for this process alone. It claims none during a pause of the
- * seller, or before the seller may be given its new route.
- * @returns their ids.
+ * Reserves as many steps as the seller has free call slots, for this process alone. It reserves none while the seller
+ * has asked for a pause, or before the seller may be given its new route.
+ * @returns the ids of the reserved steps.
  */
 export function claimTurns(
   rows: RegistrationRows,

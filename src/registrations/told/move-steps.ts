@@ -1,5 +1,5 @@
-// Does the steps of moves of media buys: begins each in one process, calls the seller, and looks at it until its end
-// (told.md §3.2). The loop of moves calls it with rows that are due.
+// Does the steps of moves of media buys: begins each in one process, calls the seller, and checks the step until it
+// ends (told.md §3.2). The loop of moves calls it with rows that are due.
 import { type JsonObject, present, textMember } from '../../codec/members.ts';
 import { MAX_TEXT, printableText } from '../../codec/printable.ts';
 import type { Hashes } from '../../crypto/engine.ts';
@@ -40,21 +40,21 @@ export interface StepsContext {
   readonly raise: RaiseAlarm;
   /** The time after which a call is aborted, before another process makes it too. Ms. */
   readonly deadlineMs: number;
-  /** The time for which a row is held: longer than a call takes. Ms. */
+  /** The time for which a row is reserved for this process: longer than a call takes. Ms. */
   readonly holdMs: number;
   readonly sleep: (ms: number, signal?: AbortSignal) => Promise<void>;
 }
 
-/** A row that was due, and that this process holds. */
+/** A row that was due, and that is reserved for this process. */
 export type HeldRow = Pick<RegistrationRow, 'sender' | 'id' | 'dueAt'>;
 
-/** The media buy of a step, which is stored under the same id; undefined if nothing is known of it. */
+/** Returns the media buy of a step, whose stream has the same id; undefined if the buy is unknown. */
 export function buyOf(rows: RegistrationRows, id: string): BuyStream | undefined {
   const stream = streamAt(rows, id);
   return stream && isRegistered(stream) ? stream : undefined;
 }
 
-/** The work that this process has for a step that it has claimed. */
+/** A step that this process has reserved, with all that is needed to send its update. */
 interface Begun {
   readonly move: Move;
   readonly stream: BuyStream;
@@ -62,7 +62,7 @@ interface Begun {
   readonly seller: Seller;
 }
 
-/** Begins a step that this process has claimed, and calls the seller. */
+/** Begins a step that this process has reserved, and calls the seller. */
 export async function begin(context: StepsContext, held: HeldRow, stopping: AbortSignal): Promise<void> {
   const { registrations } = context;
   const begun = await registrations.run(held.sender, (rows, now) => begunIn(rows, held, now));
@@ -71,7 +71,7 @@ export async function begin(context: StepsContext, held: HeldRow, stopping: Abor
   try {
     operation = await created(context, held, begun);
   } catch (error) {
-    // Its place stays taken until its lease ends: the same fault would meet the next step.
+    // The step's call slot stays occupied until its lease ends, because the next step would meet the same fault.
     await waits(context, held, messageOf(error));
     throw error;
   }
@@ -96,7 +96,10 @@ function begunIn(rows: RegistrationRows, held: HeldRow, now: number): Begun | un
 const refusedRow = (row: RegistrationRow, { operationId: _over, ...move }: Move, reason: string) =>
   moveRow(row, { ...move, reason: printableText(reason, MAX_TEXT) }, 'refused');
 
-/** Creates the operation of a step together with its row. Undefined if another process has taken the step. */
+/**
+ * Creates the operation of a step and changes the step's row, in one atomic change. Undefined if another process has
+ * taken the step.
+ */
 async function created(
   { routes, operations, holdMs }: StepsContext,
   { sender, id, dueAt }: HeldRow,
@@ -134,7 +137,7 @@ async function created(
       const row = rows.get('move', id);
       const until = Math.ceil(now + holdMs);
       if (row?.list !== 'claimed' || row.dueAt !== dueAt) return false;
-      // A step that begins after its lease would be called beside the next one.
+      // If the lease is over, another step may have the slot, and the two updates would run at the same time.
       if (!keepTurn(rows, { sender, id }, now, until)) return false;
       const { reason: _before, ...is } = moveIn(row);
       const next: Move = { ...is, operationId, tries: is.tries + 1, looks: 0 };
@@ -144,7 +147,7 @@ async function created(
   });
 }
 
-/** Calls the seller. The step is looked at as soon as it is answered. */
+/** Calls the seller. When the call is answered, the step is due to be checked. */
 async function called(
   context: StepsContext,
   held: HeldRow,
@@ -168,7 +171,7 @@ async function called(
       saveSellerRow(rows, held.sender, { ...seller, pausedUntil });
     }
     const row = rows.get('operation', storedId(operation.operationId, hashes));
-    // A call without an answer keeps its place until the lease ends, and is repeated meanwhile.
+    // A call without an answer keeps its slot until the lease ends. Meanwhile the call is repeated.
     if (row && storedIn(row).state === 'calling') return;
     freeTurn(rows, held.sender, held.id, now);
     const step = rows.get('move', held.id);
@@ -177,7 +180,7 @@ async function called(
   });
 }
 
-/** The pause that a seller asks for. It holds for all its calls. Ms. */
+/** Returns the pause that a seller asks for, which applies to all its calls; undefined if it asks for none. Ms. */
 function pauseIn(error: unknown): number | undefined {
   if (isOfKind(error, SellerBusyError)) return waitMs(error.retryAfterMs);
   if (!isOfKind(error, SellerError) || error.recovery !== 'transient') return undefined;
@@ -192,7 +195,7 @@ const waits = ({ registrations }: StepsContext, held: HeldRow, reason: string): 
     rows.save(moveRow(row, { ...moveIn(row), reason: printableText(reason, MAX_TEXT) }, 'waiting'));
   });
 
-/** Looks at a step whose time has come. */
+/** Checks a step that is due. */
 export async function look(context: StepsContext, held: HeldRow, stopping: AbortSignal): Promise<void> {
   const { registrations, hashes, raise } = context;
   const { asks, refused } = await registrations.run(held.sender, (rows, now) =>
@@ -202,7 +205,7 @@ export async function look(context: StepsContext, held: HeldRow, stopping: Abort
   if (asks) await askRevision(context, held, asks, stopping);
 }
 
-/** A step that was refused, if nothing else has reported it. */
+/** A step that was refused and must be reported here, because nothing else has reported it. */
 type RefusedStep = Pick<Move, 'mediaBuyId' | 'operationId'> & { readonly reason: string };
 
 const alarmOf = (
@@ -217,8 +220,8 @@ const alarmOf = (
 });
 
 /**
- * Looks at a step within one step of the store.
- * @returns the step whose revision is to be read, or one that was refused.
+ * Checks a step, in one atomic change of the store.
+ * @returns the step whose revision must be read, or the step that was refused.
  */
 function lookedIn(
   rows: RegistrationRows,
@@ -231,7 +234,7 @@ function lookedIn(
   const move = moveIn(row);
   const stream = buyOf(rows, held.id);
   const operation = updateOf(rows, move, hashes);
-  // Its update is no longer called, by whichever process it was.
+  // The update is no longer being called, by this process or another, so its slot is free.
   if (operation?.state !== 'calling') freeTurn(rows, held.sender, held.id, now);
   const does = judged(move, {
     need: stream && needOf(stream, { routes: ownRoutesIn(rows), to: move.to }),
@@ -247,13 +250,13 @@ function lookedIn(
 }
 
 /**
- * True if an alarm has reported the refusal already; that of a revision raises none. True too if none is needed,
- * because a seller may take no configuration in an update.
+ * True if the refusal needs no alarm. An alarm has reported it already, except for a `CONFLICT`. Or the seller does not
+ * accept webhook configurations in updates, so none is needed.
  */
 const isTold = (operation: Stored | undefined): boolean =>
   operation?.withoutConfig === true || (operation?.state === 'refused' && operation.refusal !== 'CONFLICT');
 
-/** A step whose revision is to be read. */
+/** A step whose media buy's revision must be read. */
 interface Asked {
   readonly move: Move;
   readonly stream: BuyStream;
@@ -264,10 +267,10 @@ function updateOf(rows: RegistrationRows, { operationId }: Move, hashes: Hashes)
   return row && storedIn(row);
 }
 
-/** The longest wait for the end of an update, even if another process polls its task. Ms. */
+/** The longest wait for the end of an update, even while another process polls its task. Ms. */
 const TASK_MS: number = 7 * DAY_MS;
 
-/** True if nobody waits for the end of an update any more. */
+/** True if the end of an update is no longer awaited. */
 function isGivenUp(
   rows: RegistrationRows,
   operation: Stored | undefined,
@@ -294,7 +297,7 @@ function keep(
   wakeTurns(rows, row.sender, now);
 }
 
-/** Reads the current revision of a media buy, so that the step can begin again (told.md §3.2). */
+/** Reads the current revision of a media buy, so that its step can begin again (told.md §3.2). */
 async function askRevision(
   { registrations, call, deadlineMs: callMs, sleep, raise }: StepsContext,
   held: HeldRow,
@@ -313,7 +316,7 @@ async function askRevision(
     const data = await askInPlace(context, of, ['get_media_buys', args], stopping);
     found = { buy: rowsOf(data, mediaBuyId)[0] };
   } catch (error) {
-    // Another process will ask.
+    // This process is stopping. Another process will ask.
     if (stopping.aborted) return;
     found = { failed: failedQuestion(error).message };
   }
@@ -323,7 +326,7 @@ async function askRevision(
   if (reason !== undefined) raise(alarmOf(held, { ...move, reason }));
 }
 
-/** Stores the answer about the revision. @returns the reason if the step was refused. */
+/** Stores the answer to the request for the revision. @returns the reason, if the step was refused. */
 function answeredIn(
   rows: RegistrationRows,
   held: HeldRow,
@@ -359,7 +362,7 @@ function answeredIn(
   return undefined;
 }
 
-/** The number of failed questions in a row after which the step is refused. */
+/** The number of failed requests in a row after which the step is refused. */
 const MOST_ASKS = 10;
-/** Half of the wait after the first failed question. Each further failure doubles the wait. Ms. */
+/** Half of the wait after the first failed request. Each further failure doubles the wait. Ms. */
 const ASK_AGAIN_MS = 1000;

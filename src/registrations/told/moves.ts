@@ -1,5 +1,5 @@
-// Makes the plan of a move, and stores its steps when it is applied (told.md §3.1, §3.3). `registrations.plan` and
-// `apply` call it.
+// Makes the plan of a move, and stores its steps when the plan is applied (told.md §3.1, §3.3). `registrations.plan`
+// and `apply` call it.
 import type { Hashes } from '../../crypto/engine.ts';
 import { ConfigError } from '../../shared/errors.ts';
 import { storedId } from '../../stages/ids.ts';
@@ -39,10 +39,10 @@ import { keptSet, setSteps } from './set-steps.ts';
 export interface MovesContext {
   readonly registrations: StoreRegistrations;
   readonly hashes: Hashes;
-  /** The bases of these registrations. Sellers are given URLs below the first. */
+  /** The base URLs of these registrations. Sellers are given URLs below the first. */
   readonly bases: readonly string[];
   readonly renewals: Pick<Renewals, 'isDue' | 'begin'>;
-  /** Wakes the loop, because steps were stored. */
+  /** Makes the loop of moves check at once, because steps were stored. */
   readonly wake: () => void;
 }
 
@@ -51,11 +51,11 @@ export interface Moves {
   readonly apply: (plan: MovePlan, options?: ApplyOptions) => Promise<MovePlan>;
 }
 
-/** The largest number of rows that a page of a plan reads for each step that it may have. */
+/** A page of a plan reads at most this many rows for each step that it may have. */
 const READ_PER_STEP = 10;
-/** The largest number of rows of a seller whose moves one step of the store reads. */
+/** The most rows of a seller whose moves are read in one atomic call of the store. */
 const TOGETHER = 100;
-/** The number of steps that are stored at once. */
+/** The number of steps that are stored concurrently. */
 const CONCURRENT = 10;
 
 export function movesOf(context: MovesContext): Moves {
@@ -144,14 +144,14 @@ export function movesOf(context: MovesContext): Moves {
   return { plan, apply };
 }
 
-/** The target with its base: another process that applies the plan may have another first base. */
+/** Returns the target with its base URL, because the process that applies the plan may have another first base URL. */
 const askedOf = ({ scheme, renew }: MoveRequest, { base }: Target): MovePlan['to'] => ({
   ...(base !== undefined && { baseUrl: base }),
   ...(scheme !== undefined && { scheme }),
   ...(renew !== undefined && { renew }),
 });
 
-/** The place at which a page begins. @throws RegistrationError `request_invalid` */
+/** Returns the position at which a page begins. @throws RegistrationError `request_invalid` */
 function beginIn({ after }: MoveRequest): PlanPlace {
   if (after === undefined) return { seller: 0, part: 'stream' };
   const place = placeIn(after);
@@ -161,14 +161,14 @@ function beginIn({ after }: MoveRequest): PlanPlace {
   );
 }
 
-/** The number of rows that have about that many steps at most. */
+/** Returns the number of rows to read so that they have at most about that many steps. */
 const rowsFor = ({ part }: PlanPlace, steps: number): number =>
   part === 'stream' ? steps : Math.ceil(steps / MOST_KEPT);
 
 const following = ({ seller, part }: PlanPlace): PlanPlace =>
   part === 'stream' ? { seller, part: 'subscription' } : { seller: seller + 1, part: 'stream' };
 
-/** Groups rows by seller in their order, at most `TOGETHER` in a group. */
+/** Groups consecutive rows by seller, at most `TOGETHER` in a group. */
 function bySender(
   rows: readonly RegistrationRow[],
 ): readonly { readonly sender: string; readonly own: readonly RegistrationRow[] }[] {
@@ -181,13 +181,13 @@ function bySender(
   return parts;
 }
 
-/** True if a renewal concerns the media buy: signed routes have no credentials. */
+/** True if a renewal concerns the media buy: signed routes have no credentials to renew. */
 const hasCredentials = (need: Need, { told = [] }: BuyStream): boolean =>
   need.kind === 'update'
     ? need.from.some(({ scheme }) => scheme !== 'signature')
     : told.some(({ scheme, formerAt }) => scheme !== 'signature' && formerAt === undefined);
 
-/** The step of a media buy; undefined if it needs none. */
+/** Returns the step of a media buy; undefined if it needs none. */
 function buyStep(
   rows: RegistrationRows,
   { sender, id, value, list }: RegistrationRow,
@@ -207,7 +207,7 @@ function buyStep(
   return stepOf(of, need, STATE_OF[row.list as MoveList], moveIn(row).reason);
 }
 
-/** Stores a step, if its media buy still needs one. */
+/** Stores a step if its media buy still needs it. */
 function keptIn(
   rows: RegistrationRows,
   of: StepOf & { readonly mediaBuyId: string },
@@ -232,7 +232,10 @@ function keptIn(
   return unkept(of, stream && needOf(stream, { routes, to, isDue }));
 }
 
-/** Changes the target of a step that is under way. It goes there when its update is over, if it still has to. */
+/**
+ * Changes the target of a step that is under way. When its update is over, the step goes on to the new target if it
+ * still has to.
+ */
 function wanted(
   rows: RegistrationRows,
   of: StepOf,

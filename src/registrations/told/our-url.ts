@@ -1,18 +1,18 @@
-// Recognises URLs of ours in texts, and the URL that a call gives its seller for reports (told.md §1.1). Routes and
-// operations call it.
+// Recognises our own URLs in texts, and finds the URL for reports that a call gives its seller (told.md §1.1). Routes
+// and operations use it.
 import { isJsonObject, type JsonObject, present, textMember } from '../../codec/members.ts';
 import type { Hashes } from '../../crypto/engine.ts';
 import type { CallTold, OurUrl, ToldUrl } from '../../windows/told.ts';
 import { hasTokenForm, readRouteToken, type Secrets } from '../secrets.ts';
 import { type RouteScheme, SCHEMES } from '../seller.ts';
 
-/** The longest URL that is read. All that this package makes are shorter. */
+/** The longest URL that is read. All URLs that this package makes are shorter. */
 const MAX_URL = 2048;
 
 /**
- * Base and route of a URL of ours.
- * @param bases each without a `/` at its end.
- * @returns undefined for the URL of another: it is below no base, or its token was made by no secret.
+ * Returns base URL and route of one of our URLs.
+ * @param bases the base URLs, each without a `/` at its end.
+ * @returns undefined for another party's URL: it is below no base URL, or none of the secrets made its token.
  */
 export function ourUrlIn(
   bases: readonly string[],
@@ -22,23 +22,25 @@ export function ourUrlIn(
   if (text.length > MAX_URL || !URL.canParse(text)) return undefined;
   const { origin, pathname, search } = new URL(text);
   const whole = origin + pathname + search;
-  // The longest base wins, because one may be below another.
+  // The longest base URL is chosen, because one may be below another.
   const base = bases.filter((one) => whole.startsWith(`${one}/`)).toSorted((a, b) => b.length - a.length)[0];
   if (base === undefined) return undefined;
   if (!hasTokenForm(pathname)) return { base, route: whole.slice(base.length + 1) };
   const token = readRouteToken(secrets, hashes, pathname.slice(pathname.lastIndexOf('/') + 1));
-  // A token stands right below its base, and nothing follows it.
+  // A token directly follows its base URL, and nothing follows the token.
   return token && origin + pathname === `${base}/${token.text}` ? { base, route: token.id } : undefined;
 }
 
-/** The URL and the scheme in a webhook's configuration; null for the URL of another. */
+/** Returns the URL and the scheme in a webhook's configuration; null for another party's URL. */
 function toldIn(config: JsonObject, ours: (url: string) => OurUrl | undefined): ToldUrl | null {
   const url = ours(textMember(config, 'url') ?? '');
   const scheme = schemeIn(present(config, 'authentication'));
   return url && scheme ? { ...url, scheme } : null;
 }
 
-/** The scheme in `authentication`; without it `signature`. Undefined for an unknown scheme. */
+/**
+ * Returns the scheme in `authentication`; `signature` if there is no `authentication`. Undefined for an unknown scheme.
+ */
 function schemeIn(authentication: unknown): RouteScheme | undefined {
   if (authentication === undefined) return 'signature';
   const schemes = isJsonObject(authentication) ? authentication['schemes'] : undefined;
@@ -46,7 +48,7 @@ function schemeIn(authentication: unknown): RouteScheme | undefined {
   return SCHEMES.find((one) => one === first && one !== 'signature');
 }
 
-/** The URL at which a call asks its seller to send the reports of its media buy. */
+/** Returns the URL at which a call requests the reports of its media buy. */
 export function reportsToldBy(
   taskType: string,
   args: JsonObject,

@@ -1,5 +1,5 @@
-// Collects who is on the URLs of a seller, and since when nobody is on those that were left (told.md §1.2, §3.5). The
-// state of URLs and retirement call it.
+// Collects the users of a seller's URLs: calls, media buys and subscriptions. For URLs that nothing uses any more, it
+// finds since when (told.md §1.2, §3.5). The state of URLs and retirement call it.
 import type { Hashes } from '../../crypto/engine.ts';
 import { declaredIn } from '../../keys/declarations.ts';
 import type { RegistrationRow, StoreRegistrations } from '../../stores/store.ts';
@@ -13,7 +13,7 @@ import { formerUsedAt, ownRoutesIn } from './own-routes.ts';
 import { leftAt, MONTH_MS } from './quiet.ts';
 import type { MovingMediaBuy } from './state-types.ts';
 
-/** The largest number of names of each kind that are listed. */
+/** The most names of each kind that are listed. */
 export const MOST_NAMED = 100;
 
 const INTERVAL_MS: Readonly<Record<Frequency, number>> = {
@@ -27,13 +27,13 @@ interface Named {
   readonly first: string[];
 }
 
-/** The operations, media buys and subscriptions on a URL, and facts about those that left. */
+/** The operations, media buys and subscriptions that use a URL, and facts about those that have left it. */
 export interface Recorded {
   readonly operations: Named;
   readonly mediaBuys: Named;
   readonly subscriptions: Named;
   readonly moving: MovingMediaBuy[];
-  /** The time at which the last one left it. */
+  /** The time at which the last of them left it. */
   leftAt: number;
   /** The longest reporting interval of the media buys that have left it. */
   intervalMs: number;
@@ -42,12 +42,12 @@ export interface Recorded {
 /** The URLs of one seller. */
 export interface SellersUrls {
   readonly of: (url: OurUrl) => Recorded;
-  /** The seller's `delivery_retry_horizon_seconds`; undefined: unknown. Ms. */
+  /** The seller's `delivery_retry_horizon_seconds`, in ms; undefined: unknown. */
   readonly horizonMs: number | undefined;
   /**
-   * The time at which a former route's credentials may have been used at another route. Undefined: not since they were
-   * replaced.
-   * @param lastAt the time at which its URL was left, or last used. Unix ms.
+   * Returns the time at which a former route's credentials may last have been used at another route. Undefined: they
+   * were not, since they were replaced.
+   * @param lastAt the time at which the route's URL was left, or last used. Unix ms.
    */
   readonly usedAt: (route: string, lastAt: number) => number | undefined;
 }
@@ -57,7 +57,7 @@ export interface RecordedContext {
   readonly hashes: Hashes;
 }
 
-/** Collects all that is recorded about a seller. @param now the store's clock, Unix ms. */
+/** Collects the users of all URLs of a seller. @param now the store's current time, Unix ms. */
 export async function recordedOf(
   { registrations, hashes }: RecordedContext,
   agentUrl: string,
@@ -89,7 +89,7 @@ export async function recordedOf(
   return { of, horizonMs, usedAt };
 }
 
-/** The time for which a seller repeats a delivery, as it declares it; undefined: unknown. Ms. */
+/** Returns the time for which a seller repeats a delivery, as it declares it; undefined: unknown. Ms. */
 export const horizonOf = (
   { registrations, hashes }: RecordedContext,
   agentUrl: string,
@@ -113,8 +113,8 @@ function note(named: Named, name: string): void {
 type Of = SellersUrls['of'];
 
 /**
- * Notes a call, which is on the URLs that it names until it has ended. An orphaned one stays, because it may have been
- * done.
+ * Notes a call, which uses the URLs that it names until it has ended. An orphaned call keeps using them, because the
+ * seller may have acted on it.
  */
 function noteCall(row: RegistrationRow, of: Of): void {
   const { told, state, withoutConfig, closedAt, createdAt } = storedIn(row);
@@ -126,7 +126,7 @@ function noteCall(row: RegistrationRow, of: Of): void {
   }
 }
 
-/** The URLs of a call. Both channels may have the same. */
+/** Returns the URLs of a call. Each URL is returned once, even if both channels have the same. */
 function callUrls(told: CallTold, withoutPush: boolean): readonly OurUrl[] {
   const urls = new Map<string, OurUrl>();
   for (const channel of TOLD_CHANNELS) {
@@ -169,8 +169,9 @@ function noteMediaBuy(
 }
 
 /**
- * The time at which a media buy became terminal, Unix ms. A buy that was closed by its flight alone is over too. A
- * reported end counts until its seller answers otherwise, because without questions there is nothing else.
+ * Returns the time at which a media buy became terminal, Unix ms. A buy that was closed only because its flight ended
+ * is over too. An end that the seller only reported is used until the seller answers otherwise. If the seller is not
+ * asked, nothing else tells the end.
  */
 export const endOf = (
   { list }: RegistrationRow,
@@ -187,7 +188,7 @@ const MOVING: ReadonlyMap<string | null, MovingMediaBuy['state']> = new Map([
   ['refused', 'refused'],
 ]);
 
-/** The media buys that are being moved, by the ids of their streams. */
+/** Returns the media buys that are being moved, by the ids of their streams. */
 async function movingOf(
   registrations: StoreRegistrations,
   agentUrl: string,

@@ -1,5 +1,6 @@
 // Puts moves together for registrations: plan and apply, the loop that does steps, and the renewal of credentials.
-// `createRegistrations` loads it when it is first used. A process that has called `start` does what any process stored.
+// `createRegistrations` loads it when it is first used. Once `start` was called, a process also does steps that other
+// processes stored.
 import { messageOf } from '../../shared/errors.ts';
 import type { CallSeller } from '../call-seller.ts';
 import { allRows } from '../operation-rows.ts';
@@ -13,16 +14,16 @@ import { renewalsOf, type RenewalsContext } from './renewals.ts';
 
 const KINDS: ReadonlySet<string> = new Set(ROUTE_KINDS);
 
-/** The largest number of unanswered updates of one seller. */
+/** The most updates of one seller that may be unanswered at the same time. */
 const PER_SELLER = 4;
 
 type Context = Omit<
   MoveLoopContext & MovesContext & RenewalsContext,
   'call' | 'perSeller' | 'wake' | 'goOn' | 'retireFormers' | 'renewals'
 > & {
-  /** True if credentials that are due are renewed without `apply`. */
+  /** True if credentials that are due are renewed automatically, without `apply`. */
   readonly isAuto: boolean;
-  /** Undefined: no seller is called. */
+  /** The client that calls sellers; undefined: no seller is called. */
   readonly call: CallSeller | undefined;
 };
 
@@ -33,7 +34,7 @@ export interface RegisteredMoves extends Moves {
 
 /** The interval between two searches for credentials that are due. Ms. */
 const RENEW_EVERY_MS = 3_600_000;
-/** The time after a renewal in which further media buys with the former credentials are looked for. Ms. */
+/** The time after a renewal during which further media buys with the former credentials are searched. Ms. */
 const LATE_MS: number = 7 * 86_400_000;
 
 export function registeredMoves({ call, isAuto, ...context }: Context): RegisteredMoves {
@@ -50,7 +51,7 @@ export function registeredMoves({ call, isAuto, ...context }: Context): Register
     });
   const moves = movesOf({ ...context, renewals, wake: () => loop?.wake() });
 
-  /** The sellers whose credentials are due, or were renewed lately. */
+  /** Returns the sellers whose credentials are due, or were renewed lately. */
   const toRenew = async (): Promise<ReadonlySet<string>> => {
     const found = new Set<string>();
     const now = await registrations.run('', (_rows, at) => at);
@@ -70,7 +71,7 @@ export function registeredMoves({ call, isAuto, ...context }: Context): Register
         sellers: [agentUrl],
         ...(after !== undefined && { after }),
       });
-      // A refused step is the owner's business. A planned step with a reason waits for the end of the last renewal.
+      // Refused steps are left to the owner. A planned step with a reason waits for the end of the previous renewal.
       const steps = plan.steps.filter(({ state, reason }) => state === 'planned' && reason === undefined);
       if (steps.length > 0) await moves.apply({ ...plan, steps });
       if (plan.next === undefined) return;

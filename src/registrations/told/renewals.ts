@@ -1,6 +1,6 @@
-// Renews a seller's credentials: makes a new route beside the former one (told.md §5). All rows are durable for a while
-// before the seller is given it. Rows of two senders are written in two steps. If a process dies in between, the
-// renewal has no `tellFrom`, and any other process goes on.
+// Renews a seller's credentials: makes a new route beside the former one (told.md §5). The seller is given the new
+// route only when all its rows have been durable for a while. The rows belong to two senders, so they are written in
+// two atomic changes. If a process dies in between, the renewal has no `tellFrom`, and any other process continues it.
 import { encodeBase64Url } from '../../codec/encoding.ts';
 import type { Hashes } from '../../crypto/engine.ts';
 import type { RegistrationRow, StoreRegistrations } from '../../stores/store.ts';
@@ -27,7 +27,7 @@ export interface RenewalsContext {
   readonly randomBytes: RandomBytes;
   /** Drops a changed route from the cache of this process. */
   readonly reread: (id: string) => void;
-  /** The age at which credentials are due. Ms. */
+  /** The age from which credentials are due for renewal. Ms. */
   readonly renewAfterMs: number;
 }
 
@@ -35,16 +35,17 @@ export interface Renewals {
   /** True if the credentials of a route are to be renewed. */
   readonly isDue: (route: OwnRoute | undefined, now: number) => boolean;
   /**
-   * Renews the credentials of a seller that are due. If a renewal is not over yet, it goes on with that (told.md §5.1).
+   * Renews the credentials of a seller that are due. If a former renewal is not finished yet, continues that one
+   * instead (told.md §5.1).
    */
   readonly begin: (agentUrl: string) => Promise<void>;
-  /** Goes on with a renewal that a process has left. */
+  /** Continues a renewal that a process has left unfinished. */
   readonly goOn: (agentUrl: string) => Promise<void>;
 }
 
 /** The length of credentials in bytes: 43 characters. */
 const CREDENTIAL_BYTES = 32;
-/** The time until every process has seen the rows. Ms. */
+/** The time until every process has read the new rows. Ms. */
 const TELL_AFTER_MS: number = 2 * ROUTE_KEPT_MS;
 
 export function renewalsOf(context: RenewalsContext): Renewals {
@@ -93,7 +94,8 @@ export function renewalsOf(context: RenewalsContext): Renewals {
         const routes = ownRoutesIn(rows);
         const found = dueOf(routes, now);
         if (found.length === 0 || !hasFormers(routes)) return found;
-        // The step looks for former routes that have become quiet, so that the next renewal can begin.
+        // The loop of moves is woken. It looks for former routes that are no longer used, so that the next renewal can
+        // begin.
         wakeTurns(rows, agentUrl, now);
         return [];
       });
@@ -119,8 +121,8 @@ export function renewalsOf(context: RenewalsContext): Renewals {
 }
 
 /**
- * The rows by which deliveries find their route. The new one accepts the credentials of the former one; all former ones
- * accept those of the new one.
+ * Returns the rows by which deliveries find their route. The new route also accepts the credentials of the former one.
+ * All former routes also accept those of the new one.
  */
 function tokenRows(
   { next, formers = [], formerUsedAt: _used, unusedSince: _since, retiredAt: _retired, ...route }: OwnRoute,

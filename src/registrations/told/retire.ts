@@ -1,6 +1,6 @@
-// Retires a URL: nobody is given it any more, and its route's credentials go once all URLs of the route are retired
-// (told.md §4). `registrations.retire` and the end of former routes call it. It takes several steps of two senders. If
-// a process dies in between, the next `retire` of the URL finishes them.
+// Retires a URL: no seller is given it any more. Once all URLs of a route are retired, the route's credentials are
+// deleted (told.md §4). `registrations.retire` and the retirement of former routes call it. It takes several atomic
+// changes of the rows of two senders. If a process dies in between, the next `retire` of the URL finishes them.
 import type { RegistrationRows, StoreRegistrations } from '../../stores/store.ts';
 import type { OurUrl } from '../../windows/told.ts';
 import { allRows, storedObject } from '../operation-rows.ts';
@@ -13,9 +13,9 @@ import type { RetireOptions, UrlName } from './state-types.ts';
 import { GIVEN, givenAt, givenIn, saveGiven, unretired } from './url-row.ts';
 
 export interface RetireContext extends RecordedContext {
-  /** The base below which sellers are given URLs now; absent: none is. */
+  /** The base URL below which sellers are given URLs now; absent: none. */
   readonly base?: string | undefined;
-  /** Drops the route with that token from the cache. */
+  /** Removes the route with that token from the cache. */
   readonly forget: (route: string) => void;
 }
 
@@ -41,13 +41,13 @@ export async function retire(
     return undefined;
   });
   if (done instanceof RegistrationError) throw done;
-  // A URL that was retired by force stays retired.
+  // A URL that was retired by `force` stays retired.
   if (!force && done !== 'before') await requireNobody(context, { agentUrl, base, route }, asOf);
   await finishRetiring(context, agentUrl, route, [base]);
   context.forget(route);
 }
 
-/** Does the remaining steps for retired URLs of one route. */
+/** Does the remaining work for retired URLs of one route. */
 export async function finishRetiring(
   { registrations, hashes }: RecordedContext,
   agentUrl: string,
@@ -60,12 +60,15 @@ export async function finishRetiring(
       const { isRetiring, ...given } = givenAt(rows, { base, route }, hashes) ?? {};
       if (isRetiring && 'base' in given) saveGiven(rows, agentUrl, given, hashes);
     }
-    // A former route stays listed while any step of it remains.
+    // A former route stays in the list until all parts of its retirement are done.
     if (areGone) for (const kind of ROUTE_KINDS) withoutFormer(rows, kind, route);
   });
 }
 
-/** Undoes a retirement if a call gave the seller the URL meanwhile. @throws RegistrationError */
+/**
+ * Checks that nothing uses the URL. If a call gave the seller the URL meanwhile, undoes the retirement. @throws
+ * RegistrationError
+ */
 async function requireNobody(
   context: RetireContext,
   { agentUrl, ...url }: UrlName,
@@ -81,7 +84,10 @@ async function requireNobody(
   throw inUse(url.base, on, Infinity);
 }
 
-/** Stops giving out the URL. Below the first base the route is retired; below another base, only that base is. */
+/**
+ * Stops giving out the URL. Below the first base URL, the route itself is retired. Below another one, the route is no
+ * longer given out there.
+ */
 function noMoreTold(rows: RegistrationRows, url: OurUrl, now: number, base?: string): void {
   for (const kind of ROUTE_KINDS) {
     const row = rows.get('route', kind);
@@ -97,9 +103,9 @@ function noMoreTold(rows: RegistrationRows, url: OurUrl, now: number, base?: str
 }
 
 /**
- * Deletes the credentials of a route none of whose URLs is given any more. Its token stays, so that signed deliveries
- * are accepted.
- * @returns false if a URL of it is not retired.
+ * Deletes the credentials of a route if all its URLs are retired. Its token stays, so that signed deliveries are still
+ * accepted.
+ * @returns false if a URL of the route is not retired.
  */
 async function dropCredentials(
   registrations: StoreRegistrations,
@@ -107,19 +113,20 @@ async function dropCredentials(
   route: string,
 ): Promise<boolean> {
   if (await isAlive(registrations, agentUrl, route)) return false;
-  // Below a base that it was not given yet, the route could return with its credentials. From this step on it cannot.
+  // Until here, the route could be given out again below another base URL, with its credentials. From this change on it
+  // cannot.
   const heirs = await registrations.run(agentUrl, (rows, now) =>
     ROUTE_KINDS.flatMap((kind) => heirsOf(rows, kind, route, now)),
   );
-  // A seller was given it just before that step.
+  // True if a seller was given the route just before that change.
   if (await isAlive(registrations, agentUrl, route)) return false;
   await registrations.run('', (rows, now) => {
     const row = rows.get('route', route);
     const { sealed: _gone, also: _with, ...known } = row ? storedObject(row.value) : {};
     if (!row || known['retiredAt'] !== undefined) return;
     rows.save({ ...row, value: JSON.stringify({ ...known, retiredAt: now }) });
-    // The routes that replaced it stop accepting its credentials (told.md §1.4), and keep a note of that (told.md
-    // §4.2).
+    // The routes that replaced it stop accepting its credentials (told.md §1.4), but keep a note that they were retired
+    // (told.md §4.2).
     for (const heir of heirs.flatMap((id) => rows.get('route', id) ?? [])) {
       const is = ownRouteIn(heir);
       if (is.also?.route === route) rows.save({ ...heir, value: JSON.stringify({ ...is, also: { route } }) });
@@ -138,8 +145,9 @@ async function isAlive(registrations: StoreRegistrations, agentUrl: string, rout
 }
 
 /**
- * The other routes of its row, which may accept its credentials. If it is the current route, the seller's own row is
- * deleted. It stays, without credentials and never given out, if there are such others.
+ * Returns the other routes in the seller's row, which may accept this route's credentials. If this route is the current
+ * one, the seller's own row is deleted. But if there are other routes, the row is kept, without credentials, and is
+ * never given out.
  */
 function heirsOf(rows: RegistrationRows, kind: RouteKind, route: string, now: number): readonly string[] {
   const row = rows.get('route', kind);
@@ -169,7 +177,7 @@ const unknown = (base: string, route: string): RegistrationError =>
     `url: the seller was not given the URL ${JSON.stringify(`${base}/…`)} by the route ${JSON.stringify(route)}. Give agentUrl, base and route as registrations.state() lists them.`,
   );
 
-/** The largest number of names in the message. */
+/** The most names in the message. */
 const SHOWN = 5;
 
 function inUse(base: string, on: Recorded, quiet: number): RegistrationError {

@@ -1,15 +1,15 @@
-// Reads a URL of ours as a seller shows it: without its query, with secrets redacted, or cut (told.md §2.2). Pure. The
-// check of URLs calls it. The text is hostile input.
+// Reads one of our URLs in the form in which a seller shows it: without its query, with secrets redacted, or cut
+// (told.md §2.2). It is pure. The check of URLs calls it. The text is hostile input.
 import { MAX_URL_BYTES, printableText } from '../../codec/printable.ts';
 
-/** The parts of a URL that are compared; never its credentials. */
+/** The parts of a URL that are compared. They never contain its credentials. */
 export interface ShownUrl {
   readonly protocol: string;
   readonly host: string;
   readonly path: string;
 }
 
-/** The parts of a shown URL; undefined for a text that is no web URL, or is too long for one. */
+/** Returns the parts of a shown URL; undefined if the text is no web URL, or is too long to be one. */
 export function shownUrl(text: unknown): ShownUrl | undefined {
   if (typeof text !== 'string' || text.length > MAX_URL_BYTES || !URL.canParse(text)) return undefined;
   const { protocol, host, pathname } = new URL(text);
@@ -17,7 +17,7 @@ export function shownUrl(text: unknown): ShownUrl | undefined {
   return { protocol, host: host.replace(/\.(?=:|$)/, ''), path: decoded(pathname) };
 }
 
-/** The path, decoded: unreserved characters may be encoded or not. */
+/** Returns the path decoded, because unreserved characters may or may not be encoded. */
 function decoded(path: string): string {
   try {
     return decodeURI(path);
@@ -26,11 +26,11 @@ function decoded(path: string): string {
   }
 }
 
-/** The marks in a host or a path that stand for a redacted or cut part. */
+/** Patterns for the placeholder of a redacted or cut part, in a host and in a path. */
 const HOST_MARK = /\*|\bredacted\b/iu;
 const PATH_MARK = /[*…•<[{]|\.{3}|redacted|(?<=\/)(?:masked|hidden|filtered|removed|secret|x{3,})(?=\/|$)/iu;
 
-/** The text before a mark; undefined if it has none. */
+/** Returns the text before a placeholder; undefined if the text has none. */
 function beforeMark(text: string, mark: RegExp): string | undefined {
   const at = text.search(mark);
   return at < 0 ? undefined : text.slice(0, at);
@@ -41,7 +41,7 @@ const isHost = ({ host }: ShownUrl, told: string): boolean => {
   return start === undefined ? host === told : told.startsWith(start);
 };
 
-/** True if a URL may be below a base, as far as it is shown. */
+/** True if the visible part of the URL fits a URL below the base URL. */
 export function isShownBelow(shown: ShownUrl, base: string): boolean {
   const { host, pathname } = new URL(base);
   if (!isHost(shown, host)) return false;
@@ -53,8 +53,8 @@ export function isShownBelow(shown: ShownUrl, base: string): boolean {
 const MAX_SHOWN = 255;
 
 /**
- * A text for people: the host and, if that is right, the part of the path that is compared with the base. The rest may
- * be a secret.
+ * Returns a text for people: the host and, if the host is right, the part of the path that is compared with the base
+ * URL. Further parts are left out, because they may be secret.
  */
 export function shownText(shown: ShownUrl, base: string): string {
   const { host, pathname } = new URL(base);

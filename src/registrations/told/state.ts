@@ -1,5 +1,5 @@
-// Lists the URLs that sellers were given in pages, with those who are on each (told.md §2.1). `registrations.state` and
-// `proto-webhooks state` call it.
+// Lists the URLs that sellers were given, in pages, with what uses each of them (told.md §2.1). `registrations.state`
+// and `proto-webhooks state` call it.
 import type { RegistrationRow } from '../../stores/store.ts';
 import { LEGACY } from '../route-kind.ts';
 import type { RouteScheme } from '../seller.ts';
@@ -13,7 +13,7 @@ import { GIVEN, givenIn, type GivenUrl } from './url-row.ts';
 const LISTED = 100;
 
 export interface StateContext extends RecordedContext {
-  /** The age at which credentials are due for renewal. Ms. */
+  /** The age from which credentials are due for renewal. Ms. */
   readonly renewAfterMs: number;
 }
 
@@ -22,7 +22,7 @@ interface StateOfSeller extends SellersUrls {
   readonly isDue: (given: GivenUrl) => boolean;
 }
 
-/** A page of URLs. @throws ConfigError for an `after` that no page gave. */
+/** Returns a page of URLs. @throws ConfigError for an `after` that is not the `next` of a page. */
 export async function stateOf(
   context: StateContext,
   { agentUrl, limit = LISTED, after }: StateQuery,
@@ -58,7 +58,7 @@ function urlState(row: RegistrationRow, seller: StateOfSeller): readonly UrlStat
   const on = seller.of(given);
   const quiet = quietOf(given, on, seller);
   const { base, route, givenAt, heardAt, madeAt, retiredAt, isRetiring } = given;
-  // Nobody needs it, nobody is given it, and its retirement is complete: it is not listed.
+  // A retired URL is not listed once nothing uses it and its retirement is complete.
   if (retiredAt !== undefined && quiet !== Infinity && !isRetiring) return [];
   const is: UrlState = {
     agentUrl: row.sender,
@@ -88,7 +88,7 @@ const countsOf = ({ operations, mediaBuys, subscriptions }: Recorded): UrlState[
   subscriptions: subscriptions.count,
 });
 
-/** The time from which nobody needs it; Infinity while somebody is on it (told.md §3.5). */
+/** Returns the time from which the URL is no longer needed; Infinity while something uses it (told.md §3.5). */
 export function quietOf(
   { base, route, givenAt, heardAt, leftAt = 0 }: GivenUrl,
   on: Recorded,

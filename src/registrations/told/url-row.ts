@@ -1,5 +1,6 @@
-// Keeps the row of a URL that a seller was given, beside the row of its route (told.md §1.3, §4). A route may be given
-// below several bases, and each of these URLs is used and retired by itself. Routes, moves and subscriptions write it.
+// Keeps the row of a URL that a seller was given, in addition to the row of its route (told.md §1.3, §4). A route may
+// be given below several base URLs. Each of these URLs is used and retired separately. Routes, moves and subscriptions
+// write the row.
 import type { Hashes } from '../../crypto/engine.ts';
 import type { RegistrationRow, RegistrationRows } from '../../stores/store.ts';
 import type { OurUrl } from '../../windows/told.ts';
@@ -9,35 +10,35 @@ import type { RouteKind } from '../route-kind.ts';
 /** A URL that a seller was given. Times are Unix ms on the store's clock. */
 export interface GivenUrl extends OurUrl {
   readonly kind: RouteKind;
-  /** True for a URL that the seller had already (`adopt`): it has no token. */
+  /** True for a URL that the seller used before (`adopt`). Such a URL has no token. */
   readonly isAdopted?: true;
   readonly givenAt: number;
-  /** The time at which its credentials were made; absent: it has none, or it is unknown. */
+  /** The time at which its credentials were made; absent: it has none, or the time is unknown. */
   readonly madeAt?: number;
   /** The time of its last authentic delivery. */
   readonly heardAt?: number;
-  /** The time at which a subscription left it. */
+  /** The time at which a subscription last stopped using it. */
   readonly leftAt?: number;
   readonly retiredAt?: number;
-  /** True while its retirement is incomplete: it may still have credentials. */
+  /** True while its retirement is incomplete. Until then it may still have credentials. */
   readonly isRetiring?: true;
-  /** The time of the last alarm that it is used although it is retired. */
+  /** The time of the last alarm about a use of the URL after its retirement. */
   readonly usedAlarmAt?: number;
-  /** The time of the last alarm that its seller shows another URL instead. */
+  /** The time of the last alarm that the seller shows another URL instead of it. */
   readonly driftAlarmAt?: number;
 }
 
 /** The `RegistrationRow.list` of these rows. */
 export const GIVEN = 'url';
 
-/** The id of the row. No kind of route has such a name, and no token has a `/`. */
+/** Returns the id of the row. It cannot collide: no kind of route begins with `url/`, and no token contains a `/`. */
 const rowId = ({ base, route }: OurUrl, hashes: Pick<Hashes, 'sha256Hex'>): string =>
   `url/${hashes.sha256Hex(JSON.stringify([base, route]))}`;
 
 export const givenIn = ({ value }: Pick<RegistrationRow, 'value'>): GivenUrl =>
   storedObject(value) as unknown as GivenUrl;
 
-/** The row of a URL; undefined if the seller was not given it. */
+/** Returns the row of a URL; undefined if the seller was not given it. */
 export function givenAt(
   rows: Pick<RegistrationRows, 'get'>,
   url: OurUrl,
@@ -64,10 +65,13 @@ export function saveGiven(
   });
 }
 
-/** The URL without its retirement. */
+/** Returns the URL without its retirement. */
 export const unretired = ({ retiredAt: _was, isRetiring: _is, ...given }: GivenUrl): GivenUrl => given;
 
-/** Notes a URL in the step that gives it to a seller. A retired URL that is adopted again is no longer retired. */
+/**
+ * Stores a URL in the same atomic change that gives it to a seller. If a retired URL is adopted again, it is no longer
+ * retired.
+ */
 export function keepGiven(
   rows: Pick<RegistrationRows, 'get' | 'save'>,
   sender: string,

@@ -1,5 +1,5 @@
-// Offers `state` and `retire`, and tells the receiver when a URL was used or is retired. `createRegistrations` calls
-// it. The work is loaded when first used.
+// Offers `state` and `retire` to owners. It notes for the receiver when a URL was used, and tells it if a URL is
+// retired. `createRegistrations` calls it. The code is loaded when it is first used.
 import type { EventRegistrations } from '../../events/event-registration.ts';
 import type { RaiseAlarm } from '../../shared/alarms.ts';
 import { givenCaller, requireRetired, requireStateQuery } from '../option-checks.ts';
@@ -15,12 +15,12 @@ interface UrlsContext extends StateContext, Omit<CheckContext, 'call'> {
   readonly call: CallSeller | undefined;
   readonly base: string;
   readonly routes: Pick<Routes, 'given' | 'isRetired' | 'reread'>;
-  /** Ms, of a clock that is never set. */
+  /** Milliseconds of a monotonic clock. */
   readonly now: () => number;
   readonly raise: RaiseAlarm;
 }
 
-/** The methods about URLs that registrations offer, and the two that their receiver calls. */
+/** Returns the methods about URLs that registrations offer, and the two functions that their receiver calls. */
 export function urlsOf(
   context: UrlsContext,
 ): RegistrationUrls & Required<Pick<EventRegistrations, 'heard' | 'retired'>> {

@@ -1,5 +1,5 @@
-// Defines the configuration file: it checks, and the JSON Schema is made of it (serve.md §1.1). A message says what is
-// wrong and what to write. It repeats no value, because that may be a secret.
+// Defines the configuration file. The definition checks files, and the JSON Schema is made of it (serve.md §1.1).
+// Messages say what is wrong and what to write. They repeat no value, because a value may be a secret.
 import * as z from 'zod';
 import type {
   ConfigInFile,
@@ -176,7 +176,7 @@ const store: z.ZodType<StoreInFile> = z
 export const SINK_NUMBERS: SinkNumbers = { timeoutMs: 15_000, concurrency: 16, attempts: 20 };
 
 const sinkNumbers = {
-  // A lease is half as long again (`instance.ts`), and at most ten minutes.
+  // The lease is half as long again as this limit (`instance.ts`), and may be at most ten minutes.
   timeoutMs: whole('How long an answer may take, ms.', 1, 400_000, SINK_NUMBERS.timeoutMs),
   concurrency: whole('The most events under way.', 1, 10_000, SINK_NUMBERS.concurrency),
   attempts: whole(
@@ -236,7 +236,10 @@ const STATUSES = [
 
 const EVENTS = 'Write task, task.completed, deliveryReport, other or a family.';
 
-/** A text that looks like a kind and is none: another spelling, a report's type, the `type` of a CloudEvent. */
+/**
+ * A text that looks like a kind of events but is not one: another spelling, a report's type, the `type` of a
+ * CloudEvent.
+ */
 const ALMOST_A_KIND = /^(?:proto\..*|(?:tasks?|other|delivery[-_]?reports?)(?:\..*)?)$/i;
 const KINDS: ReadonlySet<string> = new Set(['task', 'deliveryReport', 'delivery-report', 'other']);
 
@@ -311,7 +314,7 @@ export const CONFIG_FILE: z.ZodType<ConfigInFile> = members(
   },
 );
 
-/** The definition as JSON Schema (2020-12), for editors. */
+/** Returns the definition as JSON Schema (2020-12), for editors. */
 export const configSchema = (): object => ({
   title: 'proto-webhooks serve',
   ...z.toJSONSchema(CONFIG_FILE, { io: 'input' }),

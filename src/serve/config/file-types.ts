@@ -1,18 +1,21 @@
-// Types of the configuration file, with every default.
+// Types of the configuration file after its defaults were added.
 
 /** The place of a secret in the file. */
 export type SecretPlace = { readonly env: string } | { readonly file: string };
 
-/** One secret, or a new one and the one before. */
+/** One secret, or a new one followed by the former one. */
 export type SecretPlaces = readonly SecretPlace[];
 
-/** The way in which a seller of the file proves itself, if it does not sign. */
+/** The legacy authentication of a seller in the file. */
 export type AuthInFile =
   | { readonly hmac: { readonly secrets: SecretPlaces } }
   | { readonly bearer: { readonly tokens: SecretPlaces; readonly header?: string | undefined } }
   | { readonly reports: { readonly secrets: SecretPlaces } };
 
-/** A seller of the file: the library's `Sender`, with its secrets elsewhere, and its path if sellers have paths. */
+/**
+ * A seller in the file. It is the library's `Sender`, but its secrets are elsewhere, and it has a path if sellers have
+ * paths.
+ */
 export interface SellerInFile {
   readonly agentUrl: string;
   readonly path?: string | undefined;
@@ -33,7 +36,7 @@ export interface SellerInFile {
     { readonly tokens: SecretPlaces; readonly onMismatch?: 'warn' | 'refuse' | undefined } | undefined;
 }
 
-/** The store of the file. */
+/** The store in the file. */
 export type StoreInFile =
   | { readonly sqlite: string }
   | {
@@ -59,7 +62,7 @@ export interface SinkNumbers {
   readonly attempts: number;
 }
 
-/** The sink of the file. */
+/** The sink in the file. */
 export type SinkInFile =
   | string
   | (SinkNumbers & { readonly module: string })
@@ -69,13 +72,13 @@ export type SinkInFile =
       readonly headers?: Readonly<Record<string, SecretPlace>> | undefined;
     });
 
-/** The address and port at which it listens. */
+/** The address and port at which `serve` listens. */
 export interface ListenInFile {
   readonly host: string;
   readonly port: number;
 }
 
-/** The whole file, with every default. */
+/** The whole file, with all defaults. */
 export interface ConfigInFile {
   readonly publicUrl: string | readonly string[];
   readonly sellers: readonly SellerInFile[];

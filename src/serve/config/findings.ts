@@ -1,5 +1,5 @@
-// Collects the mistakes in the values of a file, and reads the secrets that it names. The readers of sellers, store and
-// sink use it. Nothing of a secret is in a mistake.
+// Collects the mistakes in the values of a file, and reads the secrets that the file names. The readers of sellers,
+// store and sink use it. A mistake contains no part of a secret.
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { ConfigError } from '../../index.ts';
@@ -17,11 +17,11 @@ export interface SecretSource {
 export interface Findings extends SecretSource {
   readonly mistakes: readonly Mistake[];
   readonly wrong: (path: Path, text: string) => void;
-  /** Reads a secret. @returns undefined for a missing one, which is then among the mistakes. */
+  /** Reads a secret. @returns undefined if it is missing, which is then added to the mistakes. */
   readonly secret: (place: SecretPlace, path: Path) => string | undefined;
   /**
-   * Makes a part; its `ConfigError` becomes a mistake.
-   * @param placeOf returns the path in the file for the member with which the message begins.
+   * Calls `make`, and turns a `ConfigError` that it throws into a mistake.
+   * @param placeOf returns the path in the file for the name with which the error's message begins.
    */
   readonly refusedBy: (make: () => unknown, placeOf: (name: string) => Path) => void;
 }
@@ -35,10 +35,13 @@ export const UNREADABLE: Readonly<Record<string, string>> = {
   EACCES: 'this user may not read it',
 };
 
-/** A URL of a message may have a password in it. */
+/** Removes credentials from URLs in a message. */
 const withoutPassword = (text: string): string => text.replaceAll(/\/\/[^\s"']*@/g, '//…@');
 
-/** Shows the name of a variable or a file. A text that is no name may be the secret itself, and is not shown. */
+/**
+ * Returns the name of a variable or a file for a message. If the text has not the form of a name, it may be the secret
+ * itself, and is left out.
+ */
 const shown = (name: string): string =>
   /^[\w./@-]{1,200}$/.test(name) && !name.startsWith('whsec_') ? `${name} ` : '';
 
@@ -56,7 +59,7 @@ export function findings({ env, folder }: SecretSource): Findings {
 
   function ofFile(file: string, path: Path): string | undefined {
     try {
-      // One line end at the end of a file is no part of the secret.
+      // A line end at the end of the file does not belong to the secret.
       const value = readFileSync(resolve(folder, file), 'utf8').replace(/\r?\n$/, '');
       if (value === '') return wrong(path, `the file ${shown(file)}is empty. Write the secret into it.`);
       return value.length <= MAX_CHARACTERS

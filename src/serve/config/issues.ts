@@ -1,15 +1,15 @@
-// Turns the issues of the schema into mistakes, each at the member that it is about. The reader of the configuration
-// calls it.
+// Turns the issues that the schema finds into mistakes, each at the member that is wrong. The reader of the
+// configuration calls it.
 import type * as z from 'zod';
 import type { Mistake, Path } from './yaml-text.ts';
 
 type Issue = z.core.$ZodIssue;
 
-/** True for a branch of a union that was not meant, because the value is of another type altogether. */
+/** True for a branch of a union whose type differs from that of the value, so that it cannot be meant. */
 const isOtherType = (issues: readonly Issue[]): boolean =>
   issues.some(({ code, path }) => code === 'invalid_type' && path.length === 0);
 
-/** The members that a branch of a mapping does not know. */
+/** Returns the members that a branch for mappings does not know. */
 const unknownTo = (issues: readonly Issue[]): readonly string[] =>
   issues.flatMap((issue) =>
     issue.code === 'unrecognized_keys' && issue.path.length === 0 ? issue.keys : [],
@@ -18,12 +18,14 @@ const unknownTo = (issues: readonly Issue[]): readonly string[] =>
 const mistakesIn = (issues: readonly Issue[]): number =>
   issues.reduce((sum, issue) => sum + (issue.code === 'unrecognized_keys' ? issue.keys.length : 1), 0);
 
-/** A member that a branch does not know weighs more than any number of mistakes in those that it does. */
+/**
+ * Returns the weight of a branch's issues. One unknown member weighs more than any number of mistakes in known members.
+ */
 const weight = (issues: readonly Issue[]): number => unknownTo(issues).length * 1_000 + mistakesIn(issues);
 
 /**
- * The branch that was meant, if there is only one. It knows most of the members, then has the fewest mistakes. None of
- * its mistakes is a member of another branch.
+ * Returns the branch that was meant, if there is only one. It is the one that knows most of the members, and then has
+ * the fewest mistakes. None of the members that it does not know belongs to another branch.
  */
 function meant(branches: readonly (readonly Issue[])[]): readonly Issue[] | undefined {
   const [first, ...others] = branches
@@ -35,7 +37,7 @@ function meant(branches: readonly (readonly Issue[])[]): readonly Issue[] | unde
   return isOnly && !isMixed ? first : undefined;
 }
 
-/** The mistakes one by one, each at its member. */
+/** Returns the mistakes one by one, each at its member. */
 export function mistakesOf(issues: readonly Issue[], above: Path = []): Mistake[] {
   return issues.flatMap((issue) => {
     const path = [...above, ...issue.path];

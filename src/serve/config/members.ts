@@ -1,8 +1,7 @@
-// Makes the schemas of members, each with a message that says what to write. The definition of the file is made of
-// them.
+// Makes the schemas of members, with messages that say what to write. The definition of the file consists of them.
 import * as z from 'zod';
 
-/** The message for a value: the mistake, and what to write. */
+/** Returns the message about a value: the mistake, and what to write. */
 export const say = (
   wrong: string,
   write: string,
@@ -11,13 +10,13 @@ export const say = (
     `${input === undefined ? 'is missing' : input === null ? 'is empty' : wrong}. ${write}`,
 });
 
-/** The schema of a text that is not empty. */
+/** Returns the schema of a text that is not empty. */
 export const text = (what: string, write: string): z.ZodString => {
   const told = say('is not a text', write);
   return z.string(told).min(1, say('is empty', write)).describe(what);
 };
 
-/** The schema of a whole number within bounds, with a default. */
+/** Returns the schema of a whole number within limits, with a default. */
 export function whole(what: string, min: number, max: number, standard: number): z.ZodDefault<z.ZodNumber> {
   const told = say(`is not a whole number from ${min} to ${max}`, `Write one, e.g. ${standard}.`);
   return z
@@ -30,11 +29,11 @@ export function whole(what: string, min: number, max: number, standard: number):
     .default(standard);
 }
 
-/** The schema of true or false; the default is false. */
+/** Returns the schema of true or false; the default is false. */
 export const flag = (what: string): z.ZodDefault<z.ZodBoolean> =>
   z.boolean(say('is not true or false', 'Write true or false.')).describe(what).default(false);
 
-/** The schema of one word of several. */
+/** Returns the schema of one word out of several. */
 export function choice<const T extends readonly [string, ...string[]]>(
   what: string,
   ...of: T
@@ -43,7 +42,7 @@ export function choice<const T extends readonly [string, ...string[]]>(
   return z.enum(of, say(`is not ${names}`, `Write ${names}.`)).describe(what);
 }
 
-/** The schema of a mapping with exactly these members. */
+/** Returns the schema of a mapping with exactly these members. */
 export function members<S extends z.core.$ZodLooseShape>(
   what: string,
   example: string,
@@ -58,7 +57,7 @@ export function members<S extends z.core.$ZodLooseShape>(
     .describe(what);
 }
 
-/** The schema of a list that is not empty. */
+/** Returns the schema of a list that is not empty. */
 export const list = <T extends z.ZodType>(what: string, of: T, write: string, max = 10_000): z.ZodArray<T> =>
   z
     .array(of, say('is not a list', write))

@@ -13,22 +13,22 @@ import { type Mistake, type Path, readYaml, type YamlText } from './yaml-text.ts
 
 /** The configuration with its secrets. */
 export interface ServeConfig extends Omit<ConfigInFile, 'sellers' | 'store' | 'sink'> {
-  /** The folder from which packages and modules are looked up, too. */
+  /** The folder of the file, in which packages and modules are looked up too. */
   readonly folder: string;
   readonly senders: SenderSource;
   readonly store: StoreConfig;
   readonly sink: SinkConfig;
 }
 
-/** The file, and the environment of its variables. */
+/** The file, and the environment variables that it may name. */
 export interface ConfigSource {
-  /** The file as it was given: messages begin with it. */
+  /** The file name as it was given. Messages begin with it. */
   readonly file: string;
   readonly cwd: string;
   readonly env: Readonly<Record<string, string | undefined>>;
 }
 
-/** The configuration, or all mistakes, one line each. */
+/** The configuration, or all mistakes, one line for each. */
 export type ReadConfig = { readonly config: ServeConfig } | { readonly mistakes: readonly string[] };
 
 const MAX_BYTES = 1_048_576;
@@ -52,7 +52,7 @@ function textOf({
   }
 }
 
-/** A path as text, e.g. `sellers[0].agentUrl`. An unusual name is quoted as JSON, and a long one is cut. */
+/** Returns a path as text, e.g. `sellers[0].agentUrl`. An unusual name is quoted as JSON, and a long one is cut. */
 const written = (path: Path): string =>
   path
     .map((part, index) => {
@@ -64,7 +64,7 @@ const written = (path: Path): string =>
     })
     .join('');
 
-/** The mistakes as lines, in the order of the file. */
+/** Returns the mistakes as lines, in the order of the file. */
 function told(file: string, mistakes: readonly Mistake[], yaml: YamlText): ReadConfig {
   const lines = mistakes
     .map((one) => ({ ...one, ...(one.position ?? yaml.at(one.path)) }))
@@ -77,8 +77,8 @@ function told(file: string, mistakes: readonly Mistake[], yaml: YamlText): ReadC
 }
 
 /**
- * The file with samples in place of members with a mistake, so that the rest is checked too, and all mistakes are
- * reported at once.
+ * Returns the file with samples instead of members with a mistake. So the other members are checked as well, and all
+ * mistakes are reported at once.
  */
 function repaired(value: unknown, mistakes: readonly Mistake[]): ConfigInFile | undefined {
   if (mistakes.some(({ path }) => path.length === 0)) return undefined;
@@ -95,11 +95,11 @@ function repaired(value: unknown, mistakes: readonly Mistake[]): ConfigInFile | 
   return CONFIG_FILE.safeParse(copy).data;
 }
 
-/** True if `repaired` replaces them together. */
+/** True if `repaired` replaces both paths by the same sample. */
 const isOfOnePart = ([top, index]: Path, [otherTop, otherIndex]: Path): boolean =>
   top === otherTop && (top !== 'sellers' || index === undefined || index === otherIndex);
 
-/** Reads the file and its secrets (serve.md §1). Nothing is opened, and nothing is changed. */
+/** Reads the file and its secrets (serve.md §1). It opens no store or sink, and changes nothing. */
 export function readConfig(source: ConfigSource): ReadConfig {
   const read = textOf(source);
   if ('mistakes' in read) return read;

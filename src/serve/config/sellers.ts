@@ -1,11 +1,11 @@
-// Turns the sellers of the file into the library's senders, and checks them by the library itself. The reader of the
+// Turns the sellers of the file into the library's senders, and lets the library check them. The reader of the
 // configuration calls it.
 import { createVerifier, type Sender, type SendersByPath, type SenderSource } from '../../index.ts';
 import type { AuthInFile, ConfigInFile, SecretPlace, SellerInFile } from './file-types.ts';
 import type { Findings } from './findings.ts';
 import type { Path } from './yaml-text.ts';
 
-/** The current secret, and the former one; '' for a missing one. */
+/** Returns the current secret and the former one. A missing secret is returned as ''. */
 function both(
   places: readonly SecretPlace[],
   path: Path,
@@ -30,7 +30,7 @@ function authOf(auth: AuthInFile, path: Path, found: Findings): NonNullable<Send
   return name === 'hmac' ? { hmac: pair } : { reports: pair };
 }
 
-/** A seller as the library takes it. */
+/** Returns a seller in the form of the library. */
 function senderOf(seller: SellerInFile, path: Path, found: Findings): Sender {
   const { path: _, auth, notificationToken, ...rest } = seller;
   const sender: Record<string, unknown> = { ...rest };
@@ -44,7 +44,7 @@ function senderOf(seller: SellerInFile, path: Path, found: Findings): Sender {
       ...(onMismatch && { onMismatch }),
     };
   }
-  // The library checks the sender, and knows more about it than the definition of this file.
+  // The library itself checks the sender, and its checks go further than the definition of this file.
   return sender as unknown as Sender;
 }
 
@@ -53,7 +53,8 @@ const SILENT = { debug() {}, info() {}, warn() {}, error() {} };
 const kindOf = ({ auth }: SellerInFile): string => (auth ? (Object.keys(auth)[0] ?? '') : 'signatures');
 
 /**
- * Checks sellers together: either all have a path, or none has. Sellers of one URL prove themselves in the same way.
+ * Checks sellers together: either all have a path, or none has. Sellers at the same URL must authenticate in the same
+ * way.
  */
 function checkTogether(sellers: readonly SellerInFile[], { wrong }: Findings): void {
   const hasPaths = sellers.some(({ path }) => path !== undefined);
@@ -77,21 +78,24 @@ function sourceOf(sellers: readonly SellerInFile[], senders: readonly Sender[]):
   return Object.groupBy(senders, (_, index) => sellers[index]?.path ?? '') as SendersByPath;
 }
 
-/** The place in the file for a message of the library: `senders["/webhooks/a"]` is about the sellers with that path. */
+/**
+ * Returns the path in the file for a message of the library. `senders["/webhooks/a"]` is about the sellers with that
+ * path.
+ */
 function placeByPath(name: string, sellers: readonly SellerInFile[]): Path {
   if (name === 'publicUrl') return ['publicUrl'];
   const index = sellers.findIndex(({ path }) => path !== undefined && name.includes(JSON.stringify(path)));
   return index === -1 ? ['sellers'] : ['sellers', index, 'path'];
 }
 
-/** The parts of a name such as `senders[0].auth.hmac`, without its beginning. */
+/** Returns the parts of a name such as `senders[0].auth.hmac` after the index. */
 const partsOf = (name: string): string[] => name.match(/[A-Za-z]+|\d+/g)?.slice(2) ?? [];
 
 const SAMPLE = { publicUrl: 'https://buyer.example/', senders: [{ agentUrl: 'https://seller.example/' }] };
 
 /**
- * The sellers for the library, which checks URLs, keys and credentials.
- * @param isWhole true if the file has no other mistake, so that all sellers are there.
+ * Returns the sellers in the form of the library, which checks URLs, keys and credentials.
+ * @param isWhole true if the file has no other mistake, so that all sellers are complete.
  */
 export function sellersOf(
   { publicUrl, sellers, allowLoopback }: Pick<ConfigInFile, 'publicUrl' | 'sellers' | 'allowLoopback'>,

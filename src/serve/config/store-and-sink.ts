@@ -1,5 +1,5 @@
-// Turns store and sink of the file into their configurations, with secrets and absolute paths. The reader of the
-// configuration calls it.
+// Turns store and sink of the file into configurations with secrets and absolute paths. The reader of the configuration
+// calls it.
 import { existsSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { httpSink } from '../sink/http-sink.ts';
@@ -8,7 +8,7 @@ import { SINK_NUMBERS } from './definition.ts';
 import type { SinkInFile, StoreInFile } from './file-types.ts';
 import type { Findings } from './findings.ts';
 
-/** The configuration of a store: its URL is in the secret, its paths are absolute. */
+/** The configuration of a store. Its URL comes from the secret, and its paths are absolute. */
 export type StoreConfig =
   | { readonly kind: 'sqlite'; readonly path: string; readonly isDefault: boolean }
   | {
@@ -57,14 +57,17 @@ function urlOf(
   return url ?? '';
 }
 
-/** The store of the file. @param isDefault true if the file names no store: its folder is made at the start. */
+/**
+ * Returns the store of the file. @param isDefault true if the file names no store. The folder is then made at the
+ * start.
+ */
 export function storeOf(store: StoreInFile, isDefault: boolean, found: Findings): StoreConfig {
   if ('postgres' in store)
     return { kind: 'postgres', ...store.postgres, url: urlOf('postgres', store.postgres, found) };
   if ('mysql' in store) return { kind: 'mysql', ...store.mysql, url: urlOf('mysql', store.mysql, found) };
   if ('redis' in store) return { kind: 'redis', ...store.redis, url: urlOf('redis', store.redis, found) };
   const path = resolve(found.folder, store.sqlite);
-  // The folder may be a volume that is not mounted, so no folder is made in its place.
+  // The folder may be a volume that is not mounted, so it is not made here.
   if (!isDefault && !existsSync(dirname(path))) {
     found.wrong(
       ['store', 'sqlite'],
@@ -74,7 +77,7 @@ export function storeOf(store: StoreInFile, isDefault: boolean, found: Findings)
   return { kind: 'sqlite', path, isDefault };
 }
 
-/** A secret for the check of the other options, if the real one is missing. */
+/** A secret with which the other options are checked if the real one is missing. */
 const SAMPLE_SECRET = `whsec_${Buffer.alloc(32).toString('base64')}`;
 
 function httpOf(
@@ -104,7 +107,7 @@ function httpOf(
   return { ...numbers, kind: 'http', url, secrets, headers };
 }
 
-/** The sink of the file, with its secrets. */
+/** Returns the sink of the file, with its secrets. */
 export function sinkOf(sink: SinkInFile, found: Findings): SinkConfig {
   if (typeof sink === 'string') return sinkOf({ module: sink, ...SINK_NUMBERS }, found);
   if ('url' in sink) return httpOf(sink, found);

@@ -1,5 +1,5 @@
-// Parses YAML, and finds the line of each member. The reader of the configuration calls it. A message repeats nothing
-// of the file.
+// Parses YAML, and finds the line of each member. The reader of the configuration calls it. Messages repeat no text of
+// the file.
 import {
   type Document,
   type ErrorCode,
@@ -13,7 +13,7 @@ import {
   visit,
 } from 'yaml';
 
-/** A place in the value of the file: names of members and indexes. */
+/** A path to a part of the file: names of members, and indexes. */
 export type Path = readonly PropertyKey[];
 
 /** Line and column, counted from 1. */
@@ -25,9 +25,9 @@ export interface Position {
 /** A mistake in the file, before it is reported. */
 export interface Mistake {
   readonly path: Path;
-  /** The position, if the path does not give it. */
+  /** The position, if the path does not determine it. */
   readonly position?: Position;
-  /** The mistake, and what to write. */
+  /** The mistake in words, and what to write. */
   readonly text: string;
 }
 
@@ -35,11 +35,17 @@ export interface Mistake {
 export interface YamlText {
   readonly value: unknown;
   readonly mistakes: readonly Mistake[];
-  /** The place of the member's name, or of the item. If there is none, it is that of the nearest part above. */
+  /**
+   * Returns the position of the member's name, or of the item. If the path does not exist, returns that of the nearest
+   * parent.
+   */
   readonly at: (path: Path) => Position;
 }
 
-/** Our own texts for faults of YAML. The parser's may repeat the file, which may have a secret in it by mistake. */
+/**
+ * Our own texts for YAML faults. The parser's texts may repeat parts of the file, which may contain a secret by
+ * mistake.
+ */
 const WRONG: Partial<Readonly<Record<ErrorCode, string>>> = {
   BAD_INDENT: 'the indentation is not that of the lines above. Write members of one mapping in one column.',
   DUPLICATE_KEY: 'the member is there twice. Write it once.',
@@ -52,7 +58,8 @@ const WRONG: Partial<Readonly<Record<ErrorCode, string>>> = {
 const UNREADABLE = 'is not YAML 1.2. Look at its indentation, quotes and brackets.';
 
 /**
- * Parts of YAML that this file does not allow: named values make small files large, and tags make types of their own.
+ * Finds parts of YAML that this file does not allow. Named values can make a small file very large, and tags define
+ * types of their own.
  */
 function refusals(document: Document.Parsed, at: (offset: number) => Position): Mistake[] {
   const found: Mistake[] = [];
@@ -68,7 +75,7 @@ function refusals(document: Document.Parsed, at: (offset: number) => Position): 
   return found;
 }
 
-/** The offset of a member's name, or of an item; undefined if there is none. */
+/** Returns the offset of a member's name, or of an item; undefined if there is none. */
 function offsetOf(
   parent: unknown,
   part: PropertyKey,
@@ -82,7 +89,7 @@ function offsetOf(
   return isScalar(pair?.key) ? { offset: pair.key.range?.[0] ?? 0, child: pair.value } : undefined;
 }
 
-/** Reads one YAML document. If it is no valid YAML, only that is reported, and its value is undefined. */
+/** Reads one YAML document. If the text is no valid YAML, only that is reported, and the value is undefined. */
 export function readYaml(source: string): YamlText {
   const lines = new LineCounter();
   const at = (offset: number): Position => {

@@ -42,12 +42,12 @@ export function cloudEvent({ event, id, repeated }: Omit<SinkAttempt, 'signal' |
   };
 }
 
-/** Characters in a URL, as its owner wrote it, that no URI may have. */
+/** Characters in an owner's URL that are not allowed in a URI. */
 const NOT_OF_URIS = /%(?![\dA-Fa-f]{2})|[^\w.~:/?#[\]@!$&'()*+,;=%-]/gu;
 
 const uriOf = (url: string): string => url.toWellFormed().replaceAll(NOT_OF_URIS, encodeURIComponent);
 
-/** The `type` of its CloudEvent. */
+/** Returns the `type` of the event's CloudEvent. */
 export function typeOf(event: Event): string {
   const name = nameOf(event);
   const words = ['proto', event.kind, ...(name ? [name] : [])];
@@ -66,14 +66,14 @@ function nameOf(event: Event): string | undefined {
 }
 
 /**
- * Characters that no string of a CloudEvent may have: control characters and noncharacters. Lone surrogates are
+ * Characters that are not allowed in strings of a CloudEvent: control characters and noncharacters. Lone surrogates are
  * replaced before.
  */
 const NOT_OF_STRINGS = /[\p{Cc}\p{Noncharacter_Code_Point}]/gu;
 
-/** The task of the event, or else the one media buy that it names. */
+/** Returns the task of the event; if it has none, the one media buy that it names. */
 function subjectOf(event: Event): string | undefined {
-  // An empty id is none: a first answer may name no task.
+  // An empty id means that there is no task: a first answer may name none.
   const id = event.taskId ? event.taskId : mediaBuyOf(event);
   return id ? id.toWellFormed().replaceAll(NOT_OF_STRINGS, '\uFFFD') : undefined;
 }
@@ -93,11 +93,13 @@ function idIn(value: unknown): string | undefined {
   return typeof id === 'string' && id !== '' ? id : undefined;
 }
 
-/** RFC 3339, and forms that a receiver accepts as well: a space, small letters, a zone without its colon. */
+/**
+ * RFC 3339, and forms that a receiver accepts as well: with a space, lower-case letters, or a zone without its colon.
+ */
 const DATE_TIME =
   /^(\d{4}-\d\d-\d\d)[Tt ]((?:[01]\d|2[0-3]):\d\d:\d\d(?:\.\d{1,64})?)(?:([Zz])|([+-]\d\d):?(\d\d))$/;
 
-/** The time in the one form that parsers of every language accept; undefined if it is no instant. */
+/** Returns the time in the form that parsers of all languages accept; undefined if it is no valid time. */
 function timeOf({ timestamp }: Event): string | undefined {
   const [, date, time, utc, hours, minutes] = DATE_TIME.exec(timestamp ?? '') ?? [];
   if (date === undefined || time === undefined) return undefined;
@@ -105,14 +107,14 @@ function timeOf({ timestamp }: Event): string | undefined {
   return isDay(date) && !Number.isNaN(Date.parse(text)) ? text : undefined;
 }
 
-/** True for a day that exists: `Date` takes 31 February for a day in March. */
+/** True for a day that exists. `Date` would turn 31 February into a day in March. */
 const isDay = (date: string): boolean => {
   if (date.slice(8) <= '28') return true;
   const day = new Date(`${date}T00:00:00Z`);
   return !Number.isNaN(day.getTime()) && day.toISOString().startsWith(date);
 };
 
-/** True if another event brought the same window of a report, or the same state, before. */
+/** True if another event reported the same window, or the same state, before. */
 function wasToldBefore(event: Event): boolean {
   if (event.kind === 'delivery-report') return event.windows?.some(({ repeated }) => repeated) ?? false;
   return event.kind === 'other' && (event.state?.repeated ?? false);

@@ -1,4 +1,4 @@
-// Hands events to the sink, and turns its answers into the receiver's outcomes (serve.md §2.6, §2.7). An instance uses
+// Passes events to the sink, and turns its answers into the receiver's outcomes (serve.md §2.6, §2.7). An instance uses
 // it as the receiver's handler.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { PermanentError } from '../../index.ts';
@@ -18,21 +18,21 @@ import { printable, type Sink, type SinkAttempt } from './sink.ts';
 export interface ForwarderOptions {
   readonly onAlarm: RaiseAlarm;
   readonly logger: Logger;
-  /** Events that are under way at most. */
+  /** The most events that are sent to the sink, or wait for it, at the same time. */
   readonly concurrency: number;
   readonly clock?: Clock;
 }
 
 /**
- * Hands events to a sink, with one or more attempts in each run (serve.md §2.6, §2.7). All its state is in this
- * process's memory.
+ * Passes events to a sink, with one or more attempts in each run (serve.md §2.6, §2.7). All its state is in the memory
+ * of this process.
  */
 export interface Forwarder {
   /**
-   * The receiver's handler. Resolves: done. Rejects with an error of the code `permanent_error`: DEAD; `given_back`: no
-   * attempt is charged; any other: the attempt is charged.
+   * The receiver's handler. If it resolves, the event is done. If it rejects with the code `permanent_error`, the event
+   * becomes DEAD. With `given_back`, the run is not counted as an attempt. With any other error, it is counted.
    *
-   * A run lasts at most a minute and two attempts: the receiver's `handlerDeadlineMs` has to be longer.
+   * A run lasts at most a minute plus two attempts, so the receiver's `handlerDeadlineMs` must be longer.
    */
   readonly handle: (event: Event, ctx: ForwardedContext) => Promise<void>;
   readonly state: () => PauseState;
@@ -41,11 +41,12 @@ export interface Forwarder {
 type ForwardedContext = Pick<HandlerContext, 'deliveryId' | 'run' | 'signal' | 'log'>;
 
 /**
- * The number of faults of one run that prove the event at fault, if another event passes after each (serve.md §2.7).
+ * The number of faults in one run that prove that the event itself is at fault. A fault is counted only if another
+ * event succeeds after it (serve.md §2.7).
  */
 const PROVEN = 2;
 
-/** The shortest time between two lines at level warn about pauses, however many there are. Ms. */
+/** The shortest time between two log lines at level warn about pauses. Ms. */
 const LOG_EVERY_MS = 60_000;
 
 const REAL_CLOCK: Clock = {
@@ -130,10 +131,10 @@ interface ErrorRead {
   readonly retryAfterMs: number | undefined;
 }
 
-/** The longest text of a fault, characters. */
+/** The longest text of a fault that is kept, in characters. */
 const MOST = 1_000;
 
-/** Reads an error of the sink, which may be any value. */
+/** Reads an error that the sink threw, which may be any value. */
 function read(error: unknown): ErrorRead {
   try {
     const { message, code, retryAfterMs } = Object(error) as Readonly<Record<string, unknown>>;

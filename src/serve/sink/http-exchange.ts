@@ -1,5 +1,5 @@
-// Sends one HTTP request on a kept connection, and reads the beginning of the answer (serve.md §2.2). The HTTP sink
-// calls it.
+// Sends one HTTP request, on a connection that is kept open, and reads the beginning of the answer (serve.md §2.2). The
+// HTTP sink calls it.
 import {
   Agent as HttpAgent,
   type ClientRequest,
@@ -14,7 +14,7 @@ import { SinkFault } from './sink.ts';
 
 /** The most bytes of an answer that are read (serve.md §2.2). */
 const MOST_READ = 65_536;
-/** The most bytes of it that a message may need: 200 characters of UTF-8. */
+/** The most bytes of an answer that a message may need: 200 characters of UTF-8. */
 const MOST_KEPT = 800;
 
 /** The parts of an answer that are used. */
@@ -22,7 +22,7 @@ export interface Answer {
   readonly status: number;
   readonly reject: string | undefined;
   readonly retryAfter: string | undefined;
-  /** The beginning of its body. */
+  /** The beginning of the answer's body. */
   readonly text: string;
 }
 
@@ -30,7 +30,8 @@ export interface Exchange {
   readonly method: 'POST' | 'OPTIONS';
   /**
    * Makes the request.
-   * @param isFresh true on a connection of its own: the kept one had been closed, perhaps with the request on it.
+   * @param isFresh true if the request is repeated on a new connection. The kept connection was closed, perhaps after
+   *   the request was sent.
    */
   readonly request: (isFresh: boolean) => {
     readonly headers: Readonly<Record<string, string>>;
@@ -40,9 +41,9 @@ export interface Exchange {
   readonly timeoutMs: number;
 }
 
-/** Requests to one URL, on connections that are kept. */
+/** Requests to one URL, on connections that are kept open. */
 export interface HttpTarget {
-  /** Resolves with the answer, whatever its status; a redirect is an answer like any other. It rejects if none came. */
+  /** Resolves with the answer of any status, redirects included. Rejects if there was no answer. */
   readonly exchange: (exchange: Exchange) => Promise<Answer>;
   readonly close: () => void;
 }
@@ -85,10 +86,10 @@ function optionsOf(url: URL): ReturnType<typeof urlToHttpOptions> {
   }
 }
 
-/** Stands for the reason if there is an answer, and none is needed. */
+/** The reason to end the exchange once the answer is known, so that no error is needed. */
 const NOT_NEEDED = (): undefined => undefined;
 
-/** Waits for the answer. @param start begins a request; `isFresh`: on a connection of its own. */
+/** Waits for the answer. @param start begins a request; `isFresh`: on a new connection. */
 function answerTo(
   { signal, timeoutMs }: Exchange,
   start: (isFresh: boolean) => ClientRequest,
@@ -100,7 +101,7 @@ function answerTo(
     const timer = setTimeout(() => end(() => new SinkFault(`no answer within ${timeoutMs} ms`)), timeoutMs);
     const takeBack = onAbort(signal, () => end(() => signal.reason));
 
-    /** Ends the exchange. The status is the answer: a fault or a delay in the rest of it makes no difference. */
+    /** Ends the exchange. Once the status is known, a later fault or delay in the body makes no difference. */
     function end(why: () => unknown): void {
       if (isOver) return;
       isOver = true;
@@ -118,7 +119,7 @@ function answerTo(
         reading = read(response, () => end(NOT_NEEDED));
       });
       own.on('error', (error) => {
-        // A request that was given up looks the same, so `isOver` is asked first.
+        // A request that was aborted fails in the same way, so `isOver` is checked first.
         if (!isOver && !reading && !isFresh && isStale(own, error)) begin(true);
         else end(() => new SinkFault(wordsOf(error), undefined, { cause: error }));
       });
@@ -131,20 +132,20 @@ function answerTo(
   });
 }
 
-/** True if the sink closed a kept connection while it was used again, as servers do with idle ones. */
+/** True if the sink closed a kept connection just as it was used again, as servers do with idle connections. */
 const isStale = ({ reusedSocket }: ClientRequest, { code }: NodeJS.ErrnoException): boolean =>
   reusedSocket && (code === 'ECONNRESET' || code === 'EPIPE');
 
-/** The text of an error. If a host has several addresses, the error for all of them has no message. */
+/** Returns the text of an error. If a host has several addresses, the error about all of them has no message. */
 const wordsOf = (error: NodeJS.ErrnoException): string => error.message || (error.code ?? error.name);
 
 interface Reading {
   readonly answer: () => Answer;
-  /** True if it has ended, so that its connection can be used again. */
+  /** True if the answer has ended, so that its connection can be used again. */
   readonly isWhole: () => boolean;
 }
 
-/** Reads an answer. @param done called when it has ended in any way, or enough of it was read. */
+/** Reads an answer. @param done called when the answer has ended in any way, or when enough of it was read. */
 function read(response: IncomingMessage, done: () => void): Reading {
   const kept: Buffer[] = [];
   let bytes = 0;

@@ -1,5 +1,5 @@
-// A sink that is a URL: one signed POST for each event (serve.md §2.2 to §2.5). An instance makes it; the reader of the
-// configuration checks options by it.
+// Makes a sink from a URL: one signed POST for each event (serve.md §2.2 to §2.5). An instance makes it; the reader of
+// the configuration checks its options with it.
 import { validateHeaderName, validateHeaderValue } from 'node:http';
 import { ConfigError, PermanentError } from '../../index.ts';
 import { CLOUD_EVENT_TYPE, cloudEvent } from './cloud-event.ts';
@@ -8,11 +8,11 @@ import { signerOf } from './signature.ts';
 import { printable, type Sink, type SinkAttempt, SinkFault } from './sink.ts';
 
 export interface HttpSinkOptions {
-  /** An http or https URL. Loopback and private addresses are the owner's choice. */
+  /** An http or https URL. The owner may choose loopback and private addresses. */
   readonly url: string;
   /** One or two secrets `whsec_…`, newest first. */
   readonly secrets: readonly string[];
-  /** The time limit of an answer. Ms. */
+  /** The time limit for an answer. Ms. */
   readonly timeoutMs: number;
   /** Headers that the owner adds, e.g. `authorization`. */
   readonly headers?: Readonly<Record<string, string>> | undefined;
@@ -20,7 +20,7 @@ export interface HttpSinkOptions {
   readonly now?: (() => number) | undefined;
 }
 
-/** The largest number of characters of an answer's body that a message shows (serve.md §2.2). */
+/** The most characters of an answer's body in a message (serve.md §2.2). */
 const MOST_SHOWN = 200;
 
 /** Headers that the sink itself sets, or that belong to the connection. */
@@ -28,7 +28,7 @@ const OWN =
   /^(content-(type|length|encoding)|webhook-.*|host|connection|keep-alive|transfer-encoding|te|trailer|upgrade|expect)$/i;
 
 /**
- * Makes a sink of a URL, which gets one signed POST for each event (serve.md §2.2 to §2.5).
+ * Makes a sink from a URL. It sends one signed POST for each event (serve.md §2.2 to §2.5).
  * @throws ConfigError for a wrong option.
  */
 export function httpSink({ url, secrets, timeoutMs, headers = {}, now = Date.now }: HttpSinkOptions): Sink {
@@ -101,7 +101,7 @@ const lowerCase = (headers: Readonly<Record<string, string>>): Record<string, st
 const isPermanent = ({ status, reject }: Answer): boolean =>
   status === 422 || reject?.trim().toLowerCase() === 'permanent';
 
-/** Judges an event by its answer: done, DEAD, or not accepted (serve.md §2.5, §2.6). */
+/** Judges an event by the sink's answer: done, DEAD, or not accepted (serve.md §2.5, §2.6). */
 function judge(answer: Answer, now: number): void {
   const { status, text, retryAfter } = answer;
   if (status >= 200 && status < 300) return;
@@ -111,7 +111,10 @@ function judge(answer: Answer, now: number): void {
   throw new SinkFault(words, retryAfterMs(retryAfter, now));
 }
 
-/** The wait in `Retry-After`: seconds, or a date. Undefined if it is neither, or in the past. */
+/**
+ * Returns the wait in `Retry-After`, which is a number of seconds or a date. Undefined if it is neither, or in the
+ * past.
+ */
 function retryAfterMs(value: string | undefined, now: number): number | undefined {
   if (value === undefined) return undefined;
   const ms = /^\d+$/.test(value) ? Number(value) * 1000 : Date.parse(value) - now;

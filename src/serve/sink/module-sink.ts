@@ -1,4 +1,4 @@
-// A sink that is a module of the owner (serve.md §2.9). An instance makes it.
+// Makes a sink from a module of the owner (serve.md §2.9). An instance calls it.
 import { ConfigError } from '../../index.ts';
 import type { Event } from '../../events/event.ts';
 import { onAbort } from './on-abort.ts';
@@ -13,13 +13,13 @@ interface SinkModule {
 }
 
 export interface ModuleSinkOptions {
-  /** Its path, for messages. */
+  /** The path of the module, for messages. */
   readonly name: string;
   /** The time limit of `send`. Ms. */
   readonly timeoutMs: number;
 }
 
-/** Makes a sink of the owner's module (serve.md §2.9). @throws ConfigError if it exports no `send`. */
+/** Makes a sink from the owner's module (serve.md §2.9). @throws ConfigError if it exports no `send`. */
 export function moduleSink(module: unknown, { name, timeoutMs }: ModuleSinkOptions): Sink {
   const { send, close } = exportsOf(module, name);
   const underWay = new Set<Promise<unknown>>();

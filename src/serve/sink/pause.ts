@@ -1,101 +1,115 @@
-// Pauses a sink after a fault: chooses the next attempt and its time, and gives back events that waited too long
-// (serve.md §2.6). The forwarder makes one for each sink.
+// Pauses a sink after a fault (serve.md §2.6). It chooses the next attempt and its time, and gives back events that
+// have waited too long. The forwarder makes one for each sink.
 import { PrintableError } from '../../index.ts';
 import { onAbort } from './on-abort.ts';
 
-/** The clock, passed in so that tests have hours in a moment. */
+/** The clock. Tests pass their own, with which hours take no time. */
 export interface Clock {
-  /** Unix ms, which only grow. */
+  /** The time in Unix ms, which never goes back. */
   readonly now: () => number;
-  /** Resolves after that time; early if the signal aborts. */
+  /** Resolves after that time, or early if the signal aborts. */
   readonly sleep: (ms: number, signal: AbortSignal) => Promise<void>;
 }
 
-/** The time between two attempts at a paused sink. Ms. */
+/** The time between two attempts while a sink is paused. Ms. */
 const EVERY_MS = 1_000;
-/** The longest wait of an event for the end of pauses. The sink's own wish for a pause is cut to it too. Ms. */
+/**
+ * The longest time that an event waits for the end of pauses. A longer pause that the sink asks for is cut to this. Ms.
+ */
 const LONGEST_MS = 60_000;
-/** The time between two places that are made in a pause. Each costs the store two writes. Ms. */
+/**
+ * The time between two events that are given back during a pause to make room for others. Each costs the store two
+ * writes. Ms.
+ */
 const PLACE_EVERY_MS = 5_000;
-/** The first alarm of a pause, and the ones behind it. Ms. */
+/** The time from the beginning of a pause to its first alarm, and between later alarms. Ms. */
 const TELL_AFTER_MS = 10_000;
 const TELL_EVERY_MS = 3_600_000;
 
-/** The time for which the faults of an event that was given back count in its next run. Ms. */
+/** The time for which the faults of an event that was given back are remembered for its next run. Ms. */
 const KEPT_MS = 600_000;
-/** The number of such events. The one that was given back first is forgotten first. */
+/** The most events whose faults are remembered. The event that was given back first is forgotten first. */
 const KEPT_MOST = 10_000;
 
-/** A run of an event, as the sink's pause knows it. Instants are ticks: attempts and faults, counted. */
+/** A run of an event, as the pause of the sink knows it. Ticks are counted: each attempt and each fault is one tick. */
 export interface SinkRun {
   readonly id: string;
-  /** When its last attempt began; 0 before the first one. */
+  /** The tick at which its last attempt began; 0 before the first attempt. */
   triedAt: number;
-  /** The tick at which its last attempt failed, until another event passes. */
+  /** The tick at which its last attempt failed. Undefined once another event has succeeded since. */
   faultedAt: number | undefined;
-  /** The number of its faults after which another event passed. */
+  /** The number of its faults after which another event succeeded. */
   proven: number;
   /** The latest fault. */
   fault: string;
-  /** When that was, and until when the sink asked not to be given this event. Unix ms. */
+  /** The time of the latest fault, and the time until which the sink asked not to be sent this event. Unix ms. */
   faultMs: number;
   notBefore: number;
-  /** Until when it waits: Unix ms, from its first wait on. */
+  /** The time until which it waits, set when it first waits. Unix ms. */
   until: number | undefined;
 }
 
-/** Thrown if the event was not at fault: the store decides what happens to it (`given_back`, admission.md §4.3). */
+/**
+ * Thrown if the event was not at fault. The store then decides what happens to the event (`given_back`, admission.md
+ * §4.3).
+ */
 export class GivenBack extends PrintableError {
   override readonly name = 'GivenBack';
   readonly code = 'given_back';
 }
 
-/** The events of a pause that are reported. */
+/** Functions that are called when a pause begins, lasts and ends. */
 export interface PauseHooks {
   readonly begun: (fault: string) => void;
-  /** Called after 10 s, then once an hour. */
+  /** Called after 10 s, and then once an hour. */
   readonly lasting: (fault: string, durationMs: number) => void;
-  /** Called at the end. @param isTold true if `lasting` was called. */
+  /** Called at the end of a pause. @param isTold true if `lasting` was called. */
   readonly over: (durationMs: number, isTold: boolean) => void;
 }
 
 export interface PauseState {
   readonly paused: boolean;
-  /** Unix ms. */
+  /** The beginning of the pause, Unix ms; absent: the sink is not paused. */
   readonly since?: number;
   readonly lastFault?: string;
 }
 
-/** The pause of a sink (serve.md §2.6): it decides which run may make an attempt, and when. */
+/** The pause of a sink (serve.md §2.6). It decides which run may make an attempt, and when. */
 export interface Pause {
-  /** @param id of the event. What is known of its faults goes on if it was given back. */
+  /** Begins a run. If the event was given back before, its known faults are kept. @param id the id of the event. */
   readonly begin: (id: string) => SinkRun;
   readonly end: (run: SinkRun, isGivenBack: boolean) => void;
-  /** Resolves when the run may make an attempt. Rejects with `GivenBack` where it has waited too long, or `signal` fires. */
+  /**
+   * Resolves when the run may make an attempt. Rejects with `GivenBack` if it has waited too long, or if `signal`
+   * fires.
+   */
   readonly turn: (run: SinkRun, signal: AbortSignal) => Promise<void>;
-  /** Ends an attempt that passed. Each attempt ends with this or one of the next two. */
+  /** Ends an attempt that succeeded. Each attempt ends with this function or one of the next two. */
   readonly passed: (run: SinkRun) => void;
   readonly faulted: (run: SinkRun, fault: string, retryAfterMs: number | undefined) => void;
-  /** Ends an attempt that says nothing about the sink. */
+  /** Ends an attempt that tells nothing about the sink. */
   readonly stopped: (run: SinkRun) => void;
   readonly state: () => PauseState;
 }
 
 interface Paused {
   readonly since: number;
-  /** The tick of its beginning. */
+  /** The tick at which the pause began. */
   readonly tick: number;
-  /** The run with whose fault it began. */
+  /** The run whose fault began the pause. */
   readonly by: SinkRun;
   fault: string;
-  /** The one attempt that is running. */
+  /** The attempt that is running; there is at most one. */
   trying: SinkRun | undefined;
-  /** The number of attempts so far, and the beginning of the last; at first that of the pause itself. Unix ms. */
+  /**
+   * The number of attempts in the pause, and the beginning of the last one. At first that is the beginning of the
+   * pause. Unix ms.
+   */
   tries: number;
   triedAt: number;
-  /** The sink asked for it with more than one event: it is left alone until then. Unix ms. */
+  /** The time until which the sink is not used, because it asked for that with more than one event. Unix ms. */
   notBefore: number;
-  /** No place is made before. Unix ms. */
+  /** The time before which no event is given back to make room. Unix ms. */
   placeAt: number;
   tellAt: number;
   isTold: boolean;
@@ -108,11 +122,11 @@ interface Waiting {
   readonly giveBack: () => void;
 }
 
-/** @param places events that are under way at most. */
+/** Makes the pause of a sink. @param places the most events that run at the same time. */
 export function createPause(clock: Clock, hooks: PauseHooks, places: number): Pause {
-  /** Runs whose last fault has no pass of another event behind it yet. */
+  /** Runs whose last fault was not yet followed by a success of another event. */
   const unproven = new Set<SinkRun>();
-  /** Given back with faults, by the event's id. */
+  /** Runs that were given back after faults, by the event's id. */
   const kept = new Map<string, SinkRun>();
   const waiting = new Set<Waiting>();
   let tick = 0;
@@ -125,7 +139,7 @@ export function createPause(clock: Clock, hooks: PauseHooks, places: number): Pa
     one.go();
   }
 
-  /** Does all that is due, and sleeps until the next. */
+  /** Does everything that is due, and sleeps until the next time. */
   function stir(): void {
     if (!paused) return;
     timer.abort();
@@ -153,7 +167,10 @@ export function createPause(clock: Clock, hooks: PauseHooks, places: number): Pa
     void wakeAt(Math.min(earliest, paused.tellAt), now);
   }
 
-  /** If all that wait have failed in this pause, another event gets a place: that of the one that failed first. */
+  /**
+   * If all waiting events have failed in this pause, gives back the one that failed first, so that another event can
+   * run.
+   */
   function makePlace(outage: Paused, now: number): void {
     if (waiting.size < places || now < outage.placeAt) return;
     const all = [...waiting];
@@ -164,7 +181,7 @@ export function createPause(clock: Clock, hooks: PauseHooks, places: number): Pa
     first.giveBack();
   }
 
-  /** An outage is told of where events wait for its end: else nobody knows whether it goes on. */
+  /** Reports an outage while events wait for its end. Without waiting events it is unknown if the outage goes on. */
   function tell(outage: Paused, now: number): void {
     if (now < outage.tellAt) return;
     outage.tellAt = now + TELL_EVERY_MS;
@@ -261,7 +278,7 @@ export function createPause(clock: Clock, hooks: PauseHooks, places: number): Pa
     end(run, isGivenBack) {
       if (isGivenBack && run.fault !== '') keep(run);
       else unproven.delete(run);
-      // However it ended: the next one has its turn.
+      // The attempt did not end in another way, so it ends here, and the next run has its turn.
       if (paused?.trying === run) stopped(run);
     },
     turn,
@@ -272,7 +289,7 @@ export function createPause(clock: Clock, hooks: PauseHooks, places: number): Pa
         other.faultedAt = undefined;
         unproven.delete(other);
       }
-      // An attempt that began before the pause says nothing about the sink as it is now.
+      // An attempt that began before the pause tells nothing about the sink's present state.
       if (paused && run.triedAt > paused.tick) open(paused);
       else stopped(run);
     },
@@ -286,7 +303,7 @@ export function createPause(clock: Clock, hooks: PauseHooks, places: number): Pa
       const isNew = !paused;
       paused ??= newPause(run, fault, now);
       paused.fault = fault;
-      // One event alone may be what the sink does not take: others need not wait for it.
+      // A single event may be the reason why the sink asks to wait, so other events do not wait for it.
       if (paused.by !== run) paused.notBefore = Math.max(paused.notBefore, run.notBefore);
       if (isNew) hooks.begun(fault);
       stopped(run);
@@ -298,8 +315,8 @@ export function createPause(clock: Clock, hooks: PauseHooks, places: number): Pa
 }
 
 /**
- * The run that makes the next attempt: the one whose last attempt is the longest ago. The event with which the pause
- * began comes last at first.
+ * Returns the run that makes the next attempt: the one whose last attempt was the longest ago. The event whose fault
+ * began the pause comes last at first.
  */
 function nextOf(waiting: Iterable<Waiting>, paused: Paused): Waiting | undefined {
   const rank = ({ run }: Waiting): number => (isBeginner(run, paused) ? Infinity : run.triedAt);
@@ -310,7 +327,10 @@ function nextOf(waiting: Iterable<Waiting>, paused: Paused): Waiting | undefined
 
 const isBeginner = (run: SinkRun, { tries, by }: Paused): boolean => tries === 0 && run === by;
 
-/** The time of the next attempt: at once with another event than the one that failed, then once a second. */
+/**
+ * Returns the time of the next attempt. An event other than the failed one is tried at once; later attempts follow once
+ * a second.
+ */
 function dueAt({ run }: Waiting, paused: Paused): number {
   const { tries, since, triedAt, notBefore } = paused;
   const at = tries === 0 && !isBeginner(run, paused) ? since : triedAt + EVERY_MS;
@@ -318,8 +338,8 @@ function dueAt({ run }: Waiting, paused: Paused): number {
 }
 
 /**
- * The end of the wait of the run that is next. It is not given back just before its attempt, because a sink with few
- * events would then be tried less often.
+ * Returns the end of the wait of the run that is next. It is not given back just before its attempt, because a sink
+ * with few events would then be tried less often.
  */
 function endOfNext(one: Waiting, paused: Paused): number {
   const due = dueAt(one, paused);

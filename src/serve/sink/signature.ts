@@ -1,5 +1,5 @@
-// Signs attempts by Standard Webhooks (serve.md §2.4). The HTTP sink signs by it; the reader of the configuration
-// checks secrets by it.
+// Signs attempts as Standard Webhooks require (serve.md §2.4). The HTTP sink uses it; the reader of the configuration
+// checks secrets with it.
 import { createHmac, createSecretKey } from 'node:crypto';
 import { ConfigError } from '../../index.ts';
 
@@ -12,8 +12,8 @@ const PREFIX = 'whsec_';
 const EXAMPLE = `Make one with: node -p "'${PREFIX}' + crypto.randomBytes(32).toString('base64')"`;
 
 /**
- * The bytes of a secret of Standard Webhooks, `whsec_…`.
- * @throws ConfigError if it is none; the message has no part of it.
+ * Returns the bytes of a secret of Standard Webhooks, `whsec_…`.
+ * @throws ConfigError if the text is no such secret; the message contains no part of it.
  */
 export function secretBytes(secret: string): Uint8Array {
   if (!secret.startsWith(PREFIX)) {
@@ -21,7 +21,7 @@ export function secretBytes(secret: string): Uint8Array {
   }
   const text = secret.slice(PREFIX.length);
   const bytes = Buffer.from(text, 'base64');
-  // `Buffer` ignores characters that are no base64.
+  // `Buffer` ignores characters that are not base64, so the result is compared with the text.
   if (bytes.toString('base64') !== text) {
     throw new ConfigError(`secret: is not base64 after "${PREFIX}". ${EXAMPLE}`);
   }
@@ -38,7 +38,7 @@ export interface SignedHeaders {
   readonly 'webhook-signature': string;
 }
 
-/** Signs one attempt by every secret, so that its receiver may have either. */
+/** Signs one attempt with every secret, so that its receiver may use either of them. */
 export type SignAttempt = (id: string, body: Uint8Array, nowMs: number) => SignedHeaders;
 
 /**

@@ -1,19 +1,19 @@
-// Defines a sink, an attempt at it, and the fault of one (serve.md §2). The HTTP sink and the module sink are sinks;
-// the forwarder hands events to them.
+// Defines a sink, an attempt to pass an event to it, and the fault of an attempt (serve.md §2). The HTTP sink and the
+// module sink are sinks; the forwarder passes events to them.
 import { PrintableError } from '../../index.ts';
 import type { Event } from '../../events/event.ts';
 import type { Logger } from '../../shared/alarms.ts';
 
-/** One attempt to hand an event to the sink. */
+/** One attempt to pass an event to the sink. */
 export interface SinkAttempt {
   readonly event: Event;
   /** The delivery id of the event. */
   readonly id: string;
-  /** `ctx.run` of the handler: the same for every attempt of one run. */
+  /** `ctx.run` of the handler: all attempts of one run have the same number. */
   readonly run: number;
-  /** True if the sink may have had the event before, by an earlier run or an earlier attempt of this one. */
+  /** True if the sink may have received the event before, in an earlier run or an earlier attempt of this run. */
   readonly repeated: boolean;
-  /** Fires when the run has to end. */
+  /** Fires when the run must end. */
   readonly signal: AbortSignal;
   readonly log: Logger;
 }
@@ -24,20 +24,20 @@ export interface Sink {
   readonly name: string;
   /**
    * Makes one attempt. If it resolves, the event is done. If it rejects with an error of code `permanent_error`, the
-   * event is DEAD. Any other error is a fault, and its `retryAfterMs` delays the next attempt.
+   * event becomes DEAD. Any other error is a fault, and the error's `retryAfterMs` delays the next attempt.
    */
   readonly send: (attempt: SinkAttempt) => Promise<void>;
-  /** Rejects if the sink cannot be reached; changes nothing. */
+  /** Rejects if the sink cannot be reached. It changes nothing. */
   readonly check: (signal: AbortSignal) => Promise<void>;
   /** Waits for the running attempts. */
   readonly close: () => Promise<void>;
 }
 
-/** A fault of the sink (serve.md §2.6): no answer, or one that neither accepts the event nor refuses it. */
+/** A fault of the sink (serve.md §2.6): there was no answer, or the answer neither accepts nor refuses the event. */
 export class SinkFault extends PrintableError {
   override readonly name = 'SinkFault';
   readonly code = 'sink_fault';
-  /** The time for which the sink asks to be left alone. Ms. */
+  /** The time for which the sink asks not to be used. Ms. */
   readonly retryAfterMs: number | undefined;
 
   constructor(message: string, retryAfterMs?: number, options?: ErrorOptions) {
@@ -46,14 +46,12 @@ export class SinkFault extends PrintableError {
   }
 }
 
-/**
- * Characters that a terminal or a log would act on, or that are no characters: control, format, surrogate, line
- * separators.
- */
+/** Characters that change a terminal or a log, or are no characters: control, format, surrogate, line separators. */
 const NOT_PRINTABLE = /[\p{C}\p{Zl}\p{Zp}]+/gu;
 
 /**
- * The text of others for a message of ours: printable, in one line, and at most `most` characters (UTF-16 code units).
+ * Returns another party's text for a message of ours: printable, in one line, and at most `most` characters (UTF-16
+ * code units).
  */
 export function printable(text: string, most: number): string {
   return text.slice(0, most).replaceAll(NOT_PRINTABLE, ' ').trim();

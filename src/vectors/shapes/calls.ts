@@ -1,5 +1,5 @@
-// Reads vectors about clients of sellers: answers, their errors, and redirected documents. index.ts calls it for files
-// of these shapes.
+// Reads vectors about clients of sellers: answers, errors in answers, and redirected documents. index.ts calls it for
+// files of these shapes.
 import * as z from 'zod/mini';
 import { defined, isJsonObject, type JsonObject } from '../../codec/members.ts';
 import type { Transport } from '../../events/event.ts';
@@ -8,7 +8,7 @@ import { VectorError } from '../vector-case.ts';
 import type { Redirect } from '../subject.ts';
 import { missing, optional, passUnknown, readList, required, type ShapeContext } from './read-shape.ts';
 
-/** The words for the two transports, those of other editions included. */
+/** The words for the two transports, including those of other editions. */
 const TRANSPORTS: readonly (readonly [RegExp, Transport])[] = [
   [/^(?:tool|mcp)/i, 'tool'],
   [/^(?:agent|a2a)/i, 'agent'],
@@ -18,7 +18,7 @@ const TRANSPORTS: readonly (readonly [RegExp, Transport])[] = [
 export const transportNamed = (word: string): Transport | undefined =>
   TRANSPORTS.find(([pattern]) => pattern.test(word))?.[1];
 
-/** The transport of each path by which data is found. */
+/** The transport to which each `path` of data belongs. */
 const PATHS: ReadonlyMap<string, Transport> = new Map<string, Transport>([
   ['structuredContent', 'tool'],
   ['text_fallback', 'tool'],
@@ -27,7 +27,7 @@ const PATHS: ReadonlyMap<string, Transport> = new Map<string, Transport>([
   ['none', 'agent'],
 ]);
 
-/** The answer in a vector. @throws VectorError if there is none. */
+/** Returns the answer in a vector. @throws VectorError if there is none. */
 function responseOf(vector: JsonObject): unknown {
   if (Object.hasOwn(vector, 'response')) return vector['response'];
   throw missing('response', 'the answer of a call');
@@ -58,7 +58,7 @@ function answerCase(vector: JsonObject, name: string, context: ShapeContext): An
   };
 }
 
-/** The transport of an answer: only a tool's result has these members. */
+/** Returns the transport of an answer: only a tool's result has one of these members. */
 const transportOf = (response: unknown): Transport =>
   isJsonObject(response) && ['content', 'structuredContent', 'isError'].some((name) => name in response)
     ? 'tool'

@@ -1,11 +1,11 @@
-// Reads the expected answer in a vector, in the words that publishers use for it. The readers of signature, HMAC,
-// bearer and sequence vectors call it.
+// Reads the expected answer in a vector, in the words of its publisher. The readers of signature, HMAC, bearer and
+// sequence vectors call it.
 import * as z from 'zod/mini';
 import { defined, isJsonObject, type JsonObject } from '../../codec/members.ts';
 import { type Expectation, VectorError } from '../vector-case.ts';
 import { aliasOf, each, missing, optional, read, required, type ShapeContext } from './read-shape.ts';
 
-/** Words of publishers for a verifier's verdict, in lower case, with `_` between parts. */
+/** Words of publishers for a verdict, in lower case, with `_` between their parts. */
 const ACCEPTING = 'accept accepted verify verified valid pass passed success ok'.split(' ');
 const REJECTING = 'reject rejected refuse refused deny denied invalid fail failed failure error'.split(' ');
 
@@ -19,13 +19,16 @@ const VERDICTS: ReadonlyMap<string, boolean> = new Map([
 
 /** A refusal with its reason, as in `reject-malformed`. */
 const WITH_REASON = /^(?:must_)?(?:reject|refuse|deny|rejected|refused|denied)_(.+)$/;
-/** Words that invert or limit a verdict, and so are no reason. */
+/** Words that invert or limit a verdict, so that the text behind them is not a reason. */
 const CONDITIONS = ['or', 'not', 'no', 'if', 'unless', 'when', 'may', 'never', 'nothing'];
 
 const isReason = (reason: string): boolean =>
   reason.split('_').every((part) => !CONDITIONS.includes(part) && !ACCEPTING.includes(part));
 
-/** True if a word asks to accept. Undefined for an unknown word, because a guess could invert the verdict. */
+/**
+ * True if a word asks to accept, false if it asks to refuse. Undefined for an unknown word, because a guess could
+ * invert the verdict.
+ */
 function verdictOf(action: string): boolean | undefined {
   const word = action
     .trim()
@@ -35,14 +38,14 @@ function verdictOf(action: string): boolean | undefined {
   return VERDICTS.get(word) ?? (reason !== undefined && isReason(reason) ? false : undefined);
 }
 
-/** The verdict of a word. @throws VectorError for an unknown word. */
+/** Returns the verdict of a word. @throws VectorError for an unknown word. */
 function verdictOfWord(name: string, word: string): boolean {
   const verdict = verdictOf(word);
   if (verdict === undefined) throw missing(`${name} ${JSON.stringify(word)}`, 'accept or reject');
   return verdict;
 }
 
-/** The expectation in `expected_verifier_action` of an HMAC vector. @throws VectorError for an unknown word. */
+/** Returns the expectation in `expected_verifier_action` of an HMAC vector. @throws VectorError for an unknown word. */
 export function hmacAction(action: string): Expectation {
   const authentic = verdictOf(action);
   if (authentic !== undefined) return { authentic };
@@ -50,13 +53,13 @@ export function hmacAction(action: string): Expectation {
   throw new VectorError(`expected_verifier_action ${name} is not known: expected accept or reject`);
 }
 
-/** Names for one thing, of which a vector has one. The first of each are ours. */
+/** Alternative names of a member. A vector uses one of them; the first is our own. */
 const STATUS = ['status', 'http_status', 'status_code'] as const;
 const CODE = ['error_code', 'code', 'error'] as const;
 const CHECK = ['failed_step', 'check'] as const;
-/** Members that say by true or false if the delivery is authentic. */
+/** Members that say with true or false if the delivery must be authentic. */
 const FLAGS = ['success', 'valid', 'verified', 'accepted', 'authentic'] as const;
-/** Members that say so by a word: accept, reject. */
+/** Members that say the same with a word, e.g. accept or reject. */
 const WORDS = ['verdict', 'outcome', 'result', 'action', 'decision'] as const;
 
 const EXPECTATION = z.object({
@@ -80,7 +83,7 @@ type Given = z.output<typeof EXPECTATION>;
 
 const word = (value: number | string): string => String(value).trim().toLowerCase();
 
-/** The check, written `9`, `"9a"`, or 9 with the `sub_step` "a". */
+/** Returns the check, which is written as `9`, `"9a"`, or 9 with the `sub_step` "a". */
 function checkOf(given: Given, where: string): string | undefined {
   const name = aliasOf(given, where, CHECK);
   const step = name && given[name];
@@ -104,7 +107,7 @@ function authenticOf(given: Given, where: string): boolean | undefined {
 function membersOf(json: JsonObject, where: string, context: ShapeContext): Expectation {
   const given = read(EXPECTATION, json, where, context);
   const status = aliasOf(given, where, STATUS);
-  // Null says that no code is expected.
+  // A code of null says that the answer must have no code.
   const code = given[aliasOf(given, where, CODE) ?? CODE.find((name) => given[name] === null) ?? CODE[0]];
   const { body, sender, kind, handled, changed, reemission, warnings } = given;
   return defined({
@@ -124,8 +127,8 @@ function membersOf(json: JsonObject, where: string, context: ShapeContext): Expe
 }
 
 /**
- * The expectation in a vector: an object, or a word (accept, reject).
- * @param where its name, for messages.
+ * Returns the expectation in a vector: an object, or a word (accept, reject).
+ * @param where the name of the member, for messages.
  * @throws VectorError if a member is unknown or wrong.
  */
 function expectationOf(value: unknown, where: string, context: ShapeContext): Expectation {
@@ -134,7 +137,7 @@ function expectationOf(value: unknown, where: string, context: ShapeContext): Ex
   throw missing(where, 'an object, or accept or reject');
 }
 
-/** The expectation in a vector, which may not be empty: any answer would meet an empty one. */
+/** Returns the expectation in a vector. An empty one is refused, because every answer would fulfil it. */
 export function someExpectation(value: unknown, where: string, context: ShapeContext): Expectation {
   const expected = expectationOf(value, where, context);
   if (Object.keys(expected).length > 0) return expected;
@@ -143,8 +146,8 @@ export function someExpectation(value: unknown, where: string, context: ShapeCon
 }
 
 /**
- * The expectation of a signature vector. A code of null means here that the vector is not about a code.
- * @param placed the verdict that the file's folder gives, if the vector has none.
+ * Returns the expectation of a signature vector. Here a code of null means that no code is compared.
+ * @param placed the verdict that the name of the file's folder gives. It is used if the vector has none.
  */
 export function outcomeExpectation(
   value: unknown,

@@ -27,7 +27,7 @@ import {
 import { OF_REQUESTS, readSequences, readSignature, readSignatures, SIGNATURES } from './signature-shape.ts';
 
 const FORM = ['expected_target_uri', 'expected_authority'] as const;
-/** The names for the code of a refusal. */
+/** The alternative names of the expected error code. */
 const CODE = ['expected_error', 'expected_error_code', 'error_code'] as const;
 
 const URL_CASE = z.object({
@@ -101,7 +101,7 @@ interface Shape {
   readonly described: string;
   readonly fits: (json: JsonObject) => boolean;
   readonly read: (json: JsonObject, context: ShapeContext) => readonly ReadCase[];
-  /** The members of the file beside its vectors; absent if the file is one vector. */
+  /** The other members of such a file, in addition to its vectors; absent if the file is one single vector. */
   readonly members?: readonly string[];
 }
 
@@ -114,7 +114,7 @@ const someVector = (json: JsonObject, ...members: readonly string[]): boolean =>
   );
 };
 
-/** The shapes of files, each with its test. The first that fits is read. */
+/** The shapes of files, each with its test. A file is read as the first shape that fits. */
 const SHAPES: readonly Shape[] = [
   {
     described: '{request, reference_now, expected_outcome}',
@@ -185,31 +185,31 @@ const SHAPES: readonly Shape[] = [
 
 const shapeOf = (json: JsonObject): Shape | undefined => SHAPES.find(({ fits }) => fits(json));
 
-/** The keys of a JWK Set, whatever stands beside them. */
+/** Returns the keys of a JWK Set, even if other members are beside them; undefined if there are none. */
 export function keysIn(json: unknown): readonly JsonObject[] | undefined {
   const keys = isJsonObject(json) ? json['keys'] : undefined;
   return Array.isArray(keys) && keys.every(isJsonObject) ? keys : undefined;
 }
 
-/** True for a JWK Set, which stands beside vectors and is none. */
+/** True for a JWK Set. It may be in the same folder as vectors, but contains none. */
 export function isKeySet(json: unknown): json is { readonly keys: readonly JsonObject[] } {
   if (!isJsonObject(json) || keysIn(json) === undefined || shapeOf(json)) return false;
-  // A list of objects beside the keys might be vectors.
+  // If another member is a list of objects, it might contain vectors.
   return Object.keys(json).every((name) => name === 'keys' || !isListOfObjects(json[name]));
 }
 
-/** Reports the other members of a file of vectors. A list that is not read may hold the other half of them. */
+/** Reports the other members of a file of vectors. A list that is not read may contain further vectors. */
 function restOf(json: JsonObject, members: readonly string[], context: ShapeContext): readonly ReadCase[] {
   const read = readOr(context.stem, context, () => skipUnknown(json, '', [...members, 'keys'], context));
   return read ? [read] : [];
 }
 
-/** The largest number of members that a message names for a vector of unknown kind. */
+/** The most members that a message names for a vector of unknown kind. */
 const MOST_MEMBERS = 8;
 
-/** The reason why a file with a list of objects cannot be judged; undefined if it has none. */
+/** Returns the reason why a file with a list of objects cannot be judged; undefined if it has no such list. */
 function unknownVectors(json: JsonObject): string | undefined {
-  // Beside keys the list may be the misspelt half of a file.
+  // If the file has keys too, the list may be a misspelt list of vectors.
   const lists = Object.hasOwn(json, 'keys') ? [] : Object.entries(json);
   const [list] = lists.filter(([, value]) => isListOfObjects(value));
   const [first] = list ? (list[1] as readonly unknown[]).filter(isJsonObject) : [];
@@ -234,7 +234,8 @@ function casesOf(json: JsonObject, context: ShapeContext): readonly ReadCase[] {
 }
 
 /**
- * The cases of one parsed file, or of an array of such. @throws VectorError for an unknown shape, or a wrong member.
+ * Returns the cases of one parsed file, or of an array of files. @throws VectorError for an unknown shape, or a wrong
+ * member.
  */
 export function readCases(json: unknown, context: ShapeContext): readonly ReadCase[] {
   if (isListOfObjects(json) && json.every(isJsonObject)) {

@@ -1,5 +1,5 @@
-// Reads vectors of HMAC and bearer senders, and of envelopes, which are sent with a bearer token. index.ts calls it for
-// files of these shapes.
+// Reads vectors of HMAC senders, bearer senders, and envelopes. Envelopes are sent with a bearer token. index.ts calls
+// it for files of these shapes.
 import * as z from 'zod/mini';
 import { defined, isJsonObject, type JsonObject, present } from '../../codec/members.ts';
 import { protocolFor } from '../../shared/wire-names.ts';
@@ -33,17 +33,17 @@ import {
   type ShapeContext,
 } from './read-shape.ts';
 
-/** The registration of the one sender of a file. */
+/** The sender of a file, with its legacy authentication. */
 interface Registered {
   readonly scheme: 'hmac' | 'bearer';
   readonly secret: string;
   readonly previousSecret?: string;
   readonly url?: string | undefined;
-  /** The edition of the vector, if it has one. */
+  /** The edition of the vector, if the vector names one. */
   readonly edition?: string | undefined;
 }
 
-/** One delivery of a legacy sender. */
+/** Makes the case of one delivery of a legacy sender. */
 function deliveryCase(
   kind: DeliveryCase['kind'],
   name: string,
@@ -66,7 +66,7 @@ function deliveryCase(
 
 const JSON_TYPE = { 'Content-Type': 'application/json' };
 
-/** The headers of a request. `replacing` replaces those of the scheme; a null removes one. */
+/** Returns the headers of a request. Members of `replacing` replace headers of the scheme; a null removes a header. */
 function headersWith(
   own: Readonly<Record<string, string>>,
   replacing: JsonObject = {},
@@ -79,10 +79,10 @@ function headersWith(
   return Object.fromEntries([...kept, ...given]);
 }
 
-/** The members of either scheme's vectors. */
+/** The members that vectors of both schemes have. */
 const DELIVERY = { headers: optional.object, ...RAW_BODY, expected: z.optional(z.unknown()) };
 const SIGNATURE = ['expected_signature', 'signature'] as const;
-/** The receiver's clock, Unix seconds. */
+/** The names of the receiver's time, in Unix seconds. */
 const CLOCK = ['reference_now', 'current_time'] as const;
 const secondsOrText = z.union([z.number(), z.string()], 'Unix seconds');
 const HMAC = z.object({
@@ -97,8 +97,8 @@ const HMAC = z.object({
 type GivenHmac = z.output<typeof HMAC>;
 
 /**
- * The expectation in `expected_verifier_action`, `expected`, or both. Without either, a vector of `rejection_vectors`
- * is refused, and for any other only the digest counts.
+ * Returns the expectation in `expected_verifier_action`, `expected`, or both. If both are absent, a vector of
+ * `rejection_vectors` must be refused. For any other vector only the digest is compared.
  */
 function hmacExpectation(given: GivenHmac, refused: boolean, context: ShapeContext): Expectation {
   const { expected_verifier_action: action, expected } = given;
@@ -119,7 +119,7 @@ function hmacCase(
 ): DeliveryCase {
   const given = read(HMAC, vector, '', context, 'may have others');
   const { hmacSignatureHeader, hmacTimestampHeader } = protocolFor(context.protocol);
-  // A timestamp that is no number needs a `reference_now` beside it.
+  // If the timestamp is not a number, the vector needs a `reference_now`.
   const nowMs = Number(given[aliasOf(vector, name, CLOCK) ?? 'timestamp']) * 1000;
   if (!Number.isFinite(nowMs)) throw new VectorError('reference_now is missing: expected Unix seconds');
   const [member] = SIGNATURE;
@@ -131,11 +131,13 @@ function hmacCase(
   return deliveryCase('hmac', name, sender, request, expected, context, nowMs);
 }
 
-/** The lists of an HMAC file. `rejection_vectors` are refused, unless they say otherwise. */
+/**
+ * The lists of vectors in an HMAC file. Those in `rejection_vectors` must be refused, unless a vector says otherwise.
+ */
 const DELIVERIES = ['vectors', 'rejection_vectors'] as const;
-/** Secrets with which nobody may be registered. */
+/** The list of secrets that a receiver must refuse. */
 const SECRETS = 'secret_rejection_vectors';
-/** The duties of signers. */
+/** The part about the duties of signers. */
 const SIGNERS = 'signer_side';
 
 /** The lists by which an HMAC file is recognised. */
@@ -149,7 +151,7 @@ function secretCase({ secret }: JsonObject, name: string, context: ShapeContext)
   return { kind: 'secret', name, file: context.file, secret };
 }
 
-/** One case for each vector about signers, or one for the whole if it is no list. */
+/** Returns one case for each vector about signers. If the part is not a list, returns one case for the whole part. */
 function signerCases(json: JsonObject, context: ShapeContext): readonly ReadCase[] {
   const part = present(json, SIGNERS);
   const reason = `${SIGNERS}: vectors of signers have no known form`;
@@ -196,10 +198,10 @@ export function readBearer(json: JsonObject, context: ShapeContext): readonly Re
   });
 }
 
-/** The token of envelopes, which then need no signature. */
+/** The token with which envelopes are sent, so that they need no signature. */
 const TOKEN = 'a-token-of-the-vectors-for-envelopes';
 
-/** The body of an envelope: `payload`, serialised, or `raw_body`, byte for byte. */
+/** The body of an envelope: `payload`, which is serialised, or `raw_body`, which is used byte for byte. */
 const ENVELOPE = { payload: z.optional(z.unknown()), ...RAW_BODY, edition: optional.text };
 const POSITIVE = z.object({
   ...ENVELOPE,
@@ -232,7 +234,10 @@ const envelopeBody = (vector: JsonObject, name: string): Uint8Array =>
     ? new TextEncoder().encode(JSON.stringify(vector['payload']))
     : bodyOf(parse(z.object(RAW_BODY), vector), name);
 
-/** Puts the first copy of an event before another one, which is then accepted and not handled again. */
+/**
+ * Puts the first copy of an event before another copy. The second one must then be accepted without being handled
+ * again.
+ */
 function afterFirst(delivery: DeliveryCase, id: string, json: JsonObject): DeliveryCase {
   const { positive = [] } = parse(z.object({ positive: optional.objects }), json);
   const first = positive.find((vector) => vector['id'] === id || vector['name'] === id);

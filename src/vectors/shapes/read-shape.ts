@@ -1,5 +1,5 @@
-// Reads members of vectors by schemas, refuses unknown ones that may decide, and reports those that it skips. All
-// readers of shapes use it.
+// Reads members of vectors by schemas. It refuses unknown members that may influence the result, and reports those that
+// it skips. All readers of shapes use it.
 import * as z from 'zod/mini';
 import { decodeBase64 } from '../../codec/encoding.ts';
 import { isJsonObject, type JsonObject, present, textMember } from '../../codec/members.ts';
@@ -10,35 +10,35 @@ import { ConfigError } from '../../shared/errors.ts';
 import { type NotJudgedCase, type UnreadableCase, VectorError } from '../vector-case.ts';
 import type { Setup, VectorRequest, VectorSender } from '../subject.ts';
 
-/** The context of reading a file. */
+/** The context in which a file is read. */
 export interface ShapeContext {
   /** The file, for messages and results. */
   readonly file: string;
-  /** The name of the case if the file itself has none. */
+  /** The name of the case, if the file itself names none. */
   readonly stem: string;
   readonly protocol: string | undefined;
-  /** The edition of vectors that name none. */
+  /** The edition for vectors that name none. */
   readonly edition: EditionName;
-  /** True if the caller has named that edition. */
+  /** True if the caller has given that edition. */
   readonly isEditionGiven?: boolean;
   /** The keys of the `keys.json` beside the file; empty if there is none. */
   readonly keys: () => readonly Jwk[];
-  /** Translates an expected code of the file. */
+  /** Translates an expected error code of the file. */
   readonly codeOf: (code: string) => string;
-  /** Members that the caller declares to be comments. */
+  /** The names of members that the caller declares to be comments. */
   readonly ignore?: ReadonlySet<string>;
   /** Called for each member that is skipped. */
   readonly passOver?: (member: string, why: string) => void;
 }
 
-/** The URL, sender and time (Unix ms) of a request that has none. */
+/** The URL, sender and time (Unix ms) for a request that names none. */
 export const DEFAULT_URL = 'https://buyer.example/webhooks/proto';
 export const DEFAULT_AGENT = 'https://seller.example/mcp';
 export const DEFAULT_NOW_MS = 1_790_000_000_000;
 
 const encoder = new TextEncoder();
 
-/** The types of members, by the names of their schemas. */
+/** The type of a member for each schema below. */
 interface Members {
   readonly text: string;
   readonly texts: readonly string[];
@@ -53,7 +53,7 @@ interface Members {
   readonly base64: Uint8Array;
 }
 
-/** The schemas of members. Each message ends the sentence "<name> is missing or wrong: expected …". */
+/** The schemas of members. Each message completes the sentence "<name> is missing or wrong: expected …". */
 export const required: { readonly [K in keyof Members]: z.ZodMiniType<Members[K]> } = {
   text: z.string('a string'),
   texts: z.array(z.string('an array of strings'), 'an array of strings'),
@@ -85,7 +85,7 @@ export const optional: Optional = Object.fromEntries(
   Object.entries(required).map(([name, schema]) => [name, z.optional<z.ZodMiniType>(schema)]),
 ) as unknown as Optional;
 
-/** True for headers. `headerFields` throws for any other value. */
+/** True for valid headers. `headerFields` throws for any other value. */
 function isHeaders(value: unknown): boolean {
   try {
     return headerFields(value).size >= 0;
@@ -96,7 +96,7 @@ function isHeaders(value: unknown): boolean {
 
 type Shape = Readonly<Record<string, z.ZodMiniType>>;
 
-/** The same schema under several names. */
+/** Returns the same schema under several names. */
 export function each<N extends string, S extends z.ZodMiniType>(
   names: readonly N[],
   schema: S,
@@ -110,7 +110,10 @@ export function missing(name: string, expected: string): VectorError {
   return new VectorError(`${name} is missing or wrong: expected ${expected}`);
 }
 
-/** The object without its nulls. A null counts as absent, except in a member that may be null. */
+/**
+ * Returns the object without members that are null, because null means absent. A member whose schema allows null is
+ * kept.
+ */
 function withoutNulls(json: JsonObject, shape: Shape): JsonObject {
   return Object.fromEntries(
     Object.entries(json).filter(([name, value]) => value !== null || shape[name]?.safeParse(null).success),
@@ -118,8 +121,8 @@ function withoutNulls(json: JsonObject, shape: Shape): JsonObject {
 }
 
 /**
- * The members of an object by their schemas; others are not read.
- * @param where its name, for messages.
+ * Returns the members of an object that the schema has. Other members are not read.
+ * @param where the name of the object, for messages.
  * @throws VectorError for a member that is missing or wrong.
  */
 export function parse<S extends Shape>(
@@ -133,11 +136,11 @@ export function parse<S extends Shape>(
   throw missing(at(where, String(issue?.path[0])), issue?.message ?? 'another value');
 }
 
-/** Members that inform a reader and decide nothing. */
+/** Members that only inform a reader, by their names. */
 const COMMENTS =
   /^(?:[$_].*|x[-_].*|id|name|title|summary|description|comments?|notes?|remarks?|rationale|reasons?|reject_reason|black_box_behaviou?r|rfc9421_error_code|why|explanation|references?|spec|spec_references?|rules?|rule_refs?|links?|tags?|category|group|section|author|source|since|version|introduced|license|copyright|generated(?:_by|_at)?)$/i;
 
-/** Words in the names of members that say what is expected, or what is set up before. */
+/** Words in the names of members that state an expectation, or a state to set up before. */
 const DECIDING: ReadonlySet<string> = new Set(
   [
     'expect expected expects expectation expectations must should shall assert assertion assertions',
@@ -156,7 +159,7 @@ const wordsOf = (name: string): readonly string[] =>
 export const isListOfObjects = (value: unknown): value is readonly unknown[] =>
   Array.isArray(value) && value.some(isJsonObject);
 
-/** The members that no schema names, without nulls and comments. */
+/** Returns the members that no schema names, without nulls and comments. */
 function unknownMembers(
   json: JsonObject,
   known: readonly string[],
@@ -176,8 +179,8 @@ const notRead = (name: string, why: string, known: readonly string[]): VectorErr
   );
 
 /**
- * Skips and reports further members of an object. It refuses those whose names say that they decide, and lists, which
- * may hold further vectors.
+ * Skips and reports further members of an object. It refuses members whose names contain a deciding word, and lists,
+ * which may contain further vectors.
  * @throws VectorError with the name of such a member.
  */
 export function skipUnknown(
@@ -195,8 +198,8 @@ export function skipUnknown(
 }
 
 /**
- * Parses an object that may have no members but these and comments. With `others` it may have more, as in
- * `skipUnknown`.
+ * Parses an object that may have no members except these and comments. With `others` it may have more, which
+ * `skipUnknown` handles.
  * @throws VectorError for a member that is missing, wrong or unknown.
  */
 export function read<S extends Shape>(
@@ -214,8 +217,8 @@ export function read<S extends Shape>(
 }
 
 /**
- * Parses an object of a published kind, whose authors may add members. Unknown ones are skipped and reported, whatever
- * their names say.
+ * Parses an object of a published kind, whose authors may add members. Unknown members are skipped and reported, even
+ * if their names contain a deciding word.
  * @throws VectorError for a member that is missing or wrong.
  */
 export function passUnknown<S extends Shape>(
@@ -230,7 +233,10 @@ export function passUnknown<S extends Shape>(
   return parse(schema, json, where);
 }
 
-/** The one name that an object has of several for one thing. @throws VectorError if it has two that differ. */
+/**
+ * Returns the name that an object uses, out of several names for the same thing. @throws VectorError if it uses two
+ * with different values.
+ */
 export function aliasOf<N extends string>(
   json: JsonObject,
   where: string,
@@ -256,7 +262,10 @@ const REQUEST = z.object({
   ...RAW_BODY,
 });
 
-/** The body under one of its names; empty if there is none. @throws VectorError if two differ. */
+/**
+ * Returns the body, which may have one of several names; empty if there is none. @throws VectorError if two bodies
+ * differ.
+ */
 export function bodyOf(given: JsonObject, where: string): Uint8Array {
   const names = ['raw_body_base64', 'raw_body', 'body_base64', 'body'].filter((name) => given[name]);
   const [first, ...others] = names.map((name) => ({ name, body: given[name] as Uint8Array }));
@@ -274,13 +283,13 @@ export function requestOf(json: JsonObject, where: string, context: ShapeContext
 
 const EDITION = z.object({ edition: optional.text });
 
-/** The edition of a vector. @throws ConfigError for an unknown one. */
+/** Returns the edition of a vector. @throws ConfigError for an unknown one. */
 export function editionOf(json: JsonObject, context: ShapeContext): EditionName {
   const { edition } = parse(EDITION, json);
   return edition === undefined ? context.edition : editionFor(edition as EditionName).name;
 }
 
-/** A setup with an empty store, no revoked keys and default limits. */
+/** Returns a setup with an empty store, no revoked keys and default limits. */
 export function plainSetup(
   context: ShapeContext,
   setup: Pick<Setup, 'url' | 'nowMs'> & { readonly senders: readonly VectorSender[] },
@@ -295,7 +304,10 @@ export function plainSetup(
   };
 }
 
-/** Reads each vector of a file's list, named by its `id`, `name` or place. A wrong one becomes a case that fails. */
+/**
+ * Reads each vector of a file's list, named by its `id`, its `name` or its position. A vector with an error becomes a
+ * case that fails.
+ */
 export function readList<C>(
   json: JsonObject,
   list: string,
@@ -306,7 +318,7 @@ export function readList<C>(
   return readEach(vectors, list.replace(/s$/, ''), context, readOne);
 }
 
-/** Reads each vector. @param what the word for a vector without a name: `vector` for "vector 1". */
+/** Reads each vector. @param what the word for a vector without a name: `vector` gives "vector 1". */
 export function readEach<C>(
   vectors: readonly JsonObject[],
   what: string,
@@ -319,18 +331,18 @@ export function readEach<C>(
   });
 }
 
-/** The result of reading, or a case that fails with the reason. */
+/** Returns the result of reading. If reading throws, returns a case that fails with the reason. */
 export function readOr<C>(name: string, { file }: ShapeContext, readOne: () => C): C | UnreadableCase {
   try {
     return readOne();
   } catch (error) {
-    // An unknown edition is a ConfigError, but the vector's fault as well.
+    // An unknown edition is thrown as a ConfigError, but it is an error of the vector too.
     if (!(error instanceof VectorError) && !(error instanceof ConfigError)) throw error;
     return { kind: 'unreadable', name, file, reason: `${file}: ${name}: ${error.message}` };
   }
 }
 
-/** A vector, or a file, that cannot be judged here. */
+/** Returns the case for a vector, or a file, that cannot be judged here. */
 export const notJudged = (
   { file }: ShapeContext,
   name: string,

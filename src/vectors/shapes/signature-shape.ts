@@ -1,5 +1,5 @@
-// Reads vectors of signatures and of sequences: their senders, keys, and the state of the receiver. The reader of
-// shapes calls it; `proto-webhooks explain` reads a vector's setup by it.
+// Reads vectors of signatures and of sequences: their senders, their keys, and the state of the receiver. The reader of
+// shapes calls it; `proto-webhooks explain` uses `setupOf`.
 import * as z from 'zod/mini';
 import { defined, isJsonObject, type JsonObject } from '../../codec/members.ts';
 import type { Jwk } from '../../crypto/engine.ts';
@@ -44,7 +44,7 @@ const SENDER = z.object({
 
 type GivenSender = z.output<typeof SENDER>;
 
-/** The members of a vector about its senders, and about the state before it. */
+/** The members of a vector about its senders, and about the receiver's state before the vector. */
 const SETUP = {
   ...SENDER.shape,
   senders: optional.objects,
@@ -53,7 +53,10 @@ const SETUP = {
 
 const GIVEN = z.object(SETUP);
 
-/** The keys in `jwks_override`: JWKs by `kid`; or a JWK Set, or its array, which replaces all keys. */
+/**
+ * Returns the keys in `jwks_override`. It has JWKs by `kid`, or it is a JWK Set or the array of one, which replaces all
+ * keys.
+ */
 function overriddenKeys({ jwks_override: override = {} }: GivenSender): {
   readonly keys: readonly Jwk[];
   readonly all: boolean;
@@ -70,17 +73,20 @@ function overriddenKeys({ jwks_override: override = {} }: GivenSender): {
 }
 
 /**
- * The meaning of a `kid` in `jwks_ref` that keys.json lacks. It is a mistake, or the key is not published, which a
- * refusal may be about.
+ * The meaning of a `kid` in `jwks_ref` that keys.json lacks. Either it is a mistake, or the key is not published, which
+ * may be the reason for a refusal.
  */
 type Lacking = 'mistake' | 'not published';
 
-/** The keys that `jwks_ref` names (all if it is absent), with those of `jwks_override` in their place. */
+/**
+ * Returns the keys that `jwks_ref` names, or all if it is absent. Keys of `jwks_override` replace those with the same
+ * `kid`.
+ */
 function keysOf(given: GivenSender, context: ShapeContext, lacking: Lacking): readonly Jwk[] {
   const override = overriddenKeys(given);
   if (override.all) return override.keys;
   const kids = new Set(override.keys.map(({ kid }) => kid));
-  // No signature can name a key without a kid, and a receiver accepts none.
+  // Keys without a `kid` are left out: no signature can name them, and a receiver accepts none.
   const known = context.keys().filter(({ kid }) => typeof kid === 'string' && !kids.has(kid));
   if (given.jwks_ref === undefined) return [...known, ...override.keys];
   const referred = given.jwks_ref
@@ -103,7 +109,7 @@ const AUTHENTICATION = z.object({
   header: optional.text,
 });
 
-/** The legacy scheme in `authentication`, as it was registered (contract.md §4.3). */
+/** Returns the legacy authentication in `authentication`, as it was registered (contract.md §4.3). */
 function legacyOf(json: JsonObject, context: ShapeContext): NonNullable<VectorSender['legacy']> {
   const given = read(AUTHENTICATION, json, 'authentication', context);
   const scheme = SCHEMES[given.schemes?.[0] ?? ''];
@@ -120,7 +126,7 @@ const TOKEN = z.object({
   on_mismatch: z.optional(z.enum(['warn', 'refuse'], '"warn" or "refuse"')),
 });
 
-/** The token in `notification_token`, beside a signature. */
+/** Returns the token in `notification_token`, which is sent in addition to a signature. */
 function tokenOf(json: JsonObject, context: ShapeContext): NonNullable<VectorSender['notificationToken']> {
   const { token, previous_token, on_mismatch } = read(TOKEN, json, 'notification_token', context);
   return { token, ...defined({ previousToken: previous_token, onMismatch: on_mismatch }) };
@@ -138,8 +144,8 @@ function senderOf(given: GivenSender, context: ShapeContext, lacking: Lacking): 
 }
 
 /**
- * The senders that the vector lists, each with the vector's edition unless it has one. Without a list it is one sender
- * with the vector's keys.
+ * Returns the senders that the vector lists. Each has the vector's edition unless it names its own. Without a list
+ * there is one sender, with the vector's keys.
  */
 function sendersOf(
   { senders = [], ...given }: z.output<typeof GIVEN>,
@@ -164,7 +170,7 @@ const STATE = z.object({
 const NONCE = z.object({ keyid: required.text, nonce: required.text });
 const LIST = z.object({ revoked_kids: optional.texts });
 
-/** The state in `test_harness_state`. */
+/** Returns the state in `test_harness_state`. */
 function stateOf(
   state: JsonObject,
   context: ShapeContext,
@@ -184,7 +190,7 @@ function stateOf(
   };
 }
 
-/** The senders of a vector, and the state that it needs. @param place the URL and the clock. */
+/** Returns the senders of a vector, and the state that it needs. @param place the URL and the time. */
 export function setupOf(
   json: JsonObject,
   place: Pick<Setup, 'url' | 'nowMs'>,
@@ -200,7 +206,7 @@ export function setupOf(
 }
 
 const OUTCOME = ['expected_outcome', 'expected'] as const;
-/** The members that the vectors of one file may share. */
+/** The members that all vectors of one file may share. */
 const SHARED = { ...SETUP, reference_now: required.seconds };
 const VECTOR = z.object({
   ...SHARED,
@@ -212,13 +218,13 @@ const VECTOR = z.object({
 
 const msOf = (unixSeconds: number): number => Math.round(unixSeconds * 1000);
 
-/** The verdict that the folder's name gives. */
+/** Returns the verdict that the name of the file's folder gives; undefined if it gives none. */
 function placedIn(file: string): boolean | undefined {
   const place = /(?:^|[/\\])(positive|negative)[/\\][^/\\]*$/.exec(file)?.[1];
   return place === undefined ? undefined : place === 'positive';
 }
 
-/** The codes for signed requests, which differ from those of webhooks in the first word. */
+/** The codes for signed requests. They differ from those of webhooks in their first word. */
 export const OF_REQUESTS: RegExp = /^request_/;
 /** The tag of signed requests, which this library does not accept. */
 const REQUEST_TAG = /;\s*tag="[^"]*request-signing[^"]*"/;
@@ -232,7 +238,10 @@ function isOfRequests({ headers }: VectorRequest, { authentic, code }: Expectati
 /** The edition since which keys of requests verify webhooks (src/shared/editions.ts). */
 const REQUEST_KEYS_SINCE: EditionName = '3.1';
 
-/** The setup with that edition, if a webhook verifies by a key for requests alone and no edition is named. */
+/**
+ * If a webhook must verify with a key that is only for requests, and no edition is named, returns the setup with that
+ * edition.
+ */
 function editionBy(setup: Setup, json: JsonObject, { authentic }: Expectation, context: ShapeContext): Setup {
   const isNamed = context.isEditionGiven === true || json['edition'] !== undefined;
   if (authentic !== true || isNamed) return setup;
@@ -266,7 +275,7 @@ function signatureCase(json: JsonObject, name: string, context: ShapeContext): D
     file,
     setup: editionBy(setup, json, expected, context),
     steps: [{ request, nowMs, handlerFails: false, expected }],
-    // The published base is empty for a request that has none.
+    // The published base is empty if the request has none.
     ...(signatureBase !== undefined && signatureBase !== '' && { signatureBase }),
   };
 }
@@ -277,10 +286,10 @@ export function readSignature(json: JsonObject, context: ShapeContext): readonly
   return [signatureCase(json, name, context)];
 }
 
-/** The members of a file with several signature vectors. */
+/** The members of a file that contains several signature vectors. */
 export const SIGNATURES: readonly string[] = [...Object.keys(SHARED), 'vectors'];
 
-/** Reads `{vectors: [{id, request, …}]}`. Members that they share may stand beside `vectors`. */
+/** Reads `{vectors: [{id, request, …}]}`. Members that all vectors share may be beside `vectors`. */
 export function readSignatures(json: JsonObject, context: ShapeContext): readonly ReadCase[] {
   const shared = Object.fromEntries(Object.entries(json).filter(([name]) => name in SHARED));
   return readList(json, 'vectors', context, (vector, name) =>
@@ -296,7 +305,7 @@ const RECEIVER = z.object({
   challenge: z.optional(z.enum(['accept', 'refuse'], '"accept" or "refuse"')),
 });
 
-/** The configuration in `receiver`. */
+/** Returns the receiver's configuration in `receiver`. */
 function receiverOf(
   json: JsonObject,
   context: ShapeContext,
@@ -320,7 +329,7 @@ const STEP = z.object({
   expected: z.optional(z.unknown()),
 });
 
-/** A step of a sequence. `at` counts seconds after `reference_now`. */
+/** Returns a step of a sequence. `at` is the number of seconds after `reference_now`. */
 function stepOf(json: JsonObject, index: number, startMs: number, context: ShapeContext): Step {
   const where = `steps[${index}]`;
   const { name = `step ${index + 1}`, at = 0, handler, ...given } = read(STEP, json, where, context);
