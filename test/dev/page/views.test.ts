@@ -259,6 +259,15 @@ describe('the page', () => {
     );
   });
 
+  it('does not become longer than the window by what a scenario has shown', async () => {
+    await using _ = await receive(dev, { onChallenge: async () => true });
+    await using open = await openPage(browser, dev.url, { viewport: { width: 1280, height: 600 } });
+    const { page } = open;
+    await page.getByRole('button', { name: 'proof-of-control' }).click();
+    await page.locator('.run.passed').last().waitFor();
+    expect(await page.evaluate('document.scrollingElement.scrollHeight - innerHeight')).toBe(0);
+  });
+
   it('explains captures: pasted, or of the folder of captureRefused', async () => {
     const refused = join(dev.folder, 'refused');
     mkdirSync(refused);
