@@ -2,7 +2,7 @@ import type { JSX } from 'preact';
 import type { CallEvent, DevState, Expected, ScenarioChoice, ScenarioRun, ScenarioStep } from '../wire.ts';
 import { Text, Time, useIsWide } from './parts.tsx';
 import { hrefOf } from './route.ts';
-import type { Chosen } from './send.tsx';
+import { type Chosen, editionOf } from './send.tsx';
 import type { Actions } from './use-actions.ts';
 
 const RUN_WORDS = { running: 'runs', waiting: 'waits', passed: 'passed', failed: 'failed' } as const;
@@ -129,9 +129,8 @@ export function Scenarios(given: {
 }): JSX.Element {
   const { dev, calls, chosen, actions } = given;
   const isWide = useIsWide();
-  const edition = dev.choices.editions.find((known) => known === chosen.edition);
-  const start = (name: string): void =>
-    void actions.start(name, { scheme: chosen.scheme, ...(edition && { edition }) });
+  const edition = editionOf(dev.choices, chosen);
+  const start = (name: string): void => void actions.start(name, { scheme: chosen.scheme, edition });
   return (
     <>
       <details class="panel" id="scenarios" open={isWide}>

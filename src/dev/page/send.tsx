@@ -62,7 +62,10 @@ const one = <T extends string>(values: readonly T[], value: string): T =>
   values.find((known) => known === value) ?? (values[0] as T);
 
 /** The edition that is chosen: the newest, if none is. */
-const editionOf = ({ editions }: DevState['choices'], { edition }: Chosen): (typeof editions)[number] =>
+export const editionOf = (
+  { editions }: DevState['choices'],
+  { edition }: Chosen,
+): (typeof editions)[number] =>
   editions.find((known) => known === edition) ?? (editions.at(-1) as (typeof editions)[number]);
 
 const PAYLOADS: { readonly [K in Kind]: (choices: DevState['choices'], chosen: Chosen) => DevPayload } = {

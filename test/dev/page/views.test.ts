@@ -234,6 +234,10 @@ describe('the page', () => {
     await shows(page, '.run.passed', 'passed', 'a replay', '401 webhook_signature_replayed');
     await page.locator('.run.passed').getByRole('link', { name: 'a replay' }).click();
     await shows(page, '.facts', 'scenario: replay');
+    // What the form shows, and nobody has touched.
+    const edition = await page.getByRole('combobox', { name: 'Edition', exact: true }).inputValue();
+    expect(edition).not.toBe('3.1');
+    await shows(page, '.facts', `edition ${edition}`);
     await page.getByRole('radio', { name: 'bearer' }).check();
     expect(await page.getByRole('button', { name: 'replay' }).isDisabled()).toBe(true);
     await page.getByRole('button', { name: 'duplicate' }).click();
