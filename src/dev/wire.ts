@@ -157,7 +157,7 @@ export interface DevState {
   readonly protocol: string;
   readonly sellers: readonly DevSeller[];
   readonly receiver: ReceiverState;
-  /** True if a hook of `proto-webhooks/testing` has told anything since the start. */
+  /** True if a hook of `proto-webhooks/testing` has told anything since dev was started, and since the receiver was last away. */
   readonly hookHeard: boolean;
   /** The id of the last event, for `Last-Event-ID`. */
   readonly lastEvent: string;

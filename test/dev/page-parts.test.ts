@@ -168,6 +168,9 @@ describe('what the page knows', () => {
       alarm: undefined,
     });
     expect(withEvent(model, 'hook', { told: alarm }).alarm?.told).toBe(alarm);
+    const heard = withEvent(model, 'hook', { told: alarm });
+    const away = withEvent(heard, 'receiver', { state: 'down', since: 1 });
+    expect(withEvent(away, 'receiver', { state: 'up', since: 2 }).dev.hookHeard).toBe(false);
   });
 
   it('knows that something was received well by a delivery without a mistake that was accepted', () => {

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { captureRefused } from '../../../src/adapters/node.ts';
+import { devHooks } from '../../../src/testing/index.ts';
 import { launchChromium } from '../../support/chromium.ts';
 import { freePort } from '../../support/free-port.ts';
 import { startProxy } from '../../support/tcp-proxy.ts';
@@ -89,6 +90,22 @@ describe('the page', () => {
     await page.keyboard.press('Escape');
     await shows(page, '.setup', 'A delivery was received well.');
     expect(open.complaints).toEqual([]);
+  });
+
+  it('says that no hook is heard once a receiver came back without it', async () => {
+    await using first = await receive(dev);
+    await using open = await openPage(browser, dev.url);
+    const { page } = open;
+    await send(page);
+    await shows(page, '.top', 'Hook heard');
+    await first.end();
+    await shows(page, '.top', 'Receiver away', 'No hook heard');
+    await using _ = await receive(dev, devHooks({ dir: join(dev.folder, 'none') }));
+    await shows(page, '.top', 'Receiver up', 'No hook heard');
+    await send(page);
+    await shows(page, '.answer', '200 after');
+    await page.reload();
+    await shows(page, '.top', 'Receiver up', 'No hook heard');
   });
 
   it('sends each kind, by each scheme, and shows it from every side', async () => {
