@@ -2,20 +2,20 @@ import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
 import type { DevPayload, DevScheme, DevState, MistakeChoice, SendRequest } from '../wire.ts';
 import { Choice, Select, Text, useIsWide } from './parts.tsx';
+import { asNewEvent, type SampleBody, sampleBody } from './sample.ts';
 import type { Actions } from './use-actions.ts';
 
 /** A kind of what is sent. */
 type Kind = DevPayload['kind'];
 
 /** What the form has: each member stays when another is chosen. */
-export interface Chosen {
+export interface Chosen extends SampleBody {
   readonly kind: Kind;
   readonly transport: 'tool' | 'agent';
   /** Empty: the first of the choices. The same of the others. */
   readonly status: string;
   readonly report: string;
   readonly family: string;
-  readonly text: string;
   readonly scheme: DevScheme;
   readonly key: 'ed25519' | 'p256';
   readonly edition: string;
@@ -30,7 +30,7 @@ const FIRST: Chosen = {
   status: 'completed',
   report: '',
   family: '',
-  text: '{"idempotency_key": "evt-0123456789abcdef", "task_id": "task_1", "status": "completed"}',
+  ...sampleBody(),
   scheme: 'signature',
   key: 'ed25519',
   edition: '',
@@ -120,7 +120,7 @@ function PayloadFields({ choices, chosen, choose }: Part): JSX.Element | null {
         <label class="field">
           <span>Body</span>
           <textarea
-            rows={5}
+            rows={8}
             spellcheck={false}
             value={chosen.text}
             onInput={(event) => choose({ text: event.currentTarget.value })}
@@ -262,6 +262,7 @@ export function SendPanel(given: {
   const send = async (): Promise<void> => {
     if (isBusy) return;
     setBusy(true);
+    if (chosen.kind === 'body') choose(asNewEvent(chosen));
     await actions.send(requestOf(dev.choices, chosen));
     setBusy(false);
   };

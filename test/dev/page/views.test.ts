@@ -7,6 +7,7 @@ import { captureRefused } from '../../../src/adapters/node.ts';
 import { devHooks } from '../../../src/testing/index.ts';
 import { launchChromium } from '../../support/chromium.ts';
 import { freePort } from '../../support/free-port.ts';
+import { SILENT_LOGGER } from '../../support/silent-logger.ts';
 import { startProxy } from '../../support/tcp-proxy.ts';
 import {
   type DevProcess,
@@ -163,6 +164,27 @@ describe('the page', () => {
     await shows(page, '.answer.unexpected', '401');
     await shows(page, '.next', 'Paste into its options', dev.seller('bearer').line);
     expect(open.complaints).toEqual([]);
+  });
+
+  it('begins an own body with an event that its handler gets without a warning, and anew each time', async () => {
+    const completed: string[] = [];
+    const warnings: unknown[] = [];
+    await using _ = await receive(dev, {
+      logger: { ...SILENT_LOGGER, warn: (...warning) => void warnings.push(warning) },
+      handlers: {
+        completed: async ({ taskId }) => void completed.push(taskId),
+        other: async () => undefined,
+      },
+    });
+    await using open = await openPage(browser, dev.url);
+    const { page } = open;
+    await page.getByRole('radio', { name: 'Own body' }).check();
+    for (const count of [1, 2]) {
+      await send(page);
+      await shows(page, '#list .row', '200', 'handler: applied');
+      await expect.poll(() => new Set(completed).size).toBe(count);
+    }
+    expect(warnings).toEqual([]);
   });
 
   it('finds mistakes by words of them, and sends one', async () => {
