@@ -321,9 +321,11 @@ describe('the page', () => {
     await page.getByRole('radio', { name: /^tampered-body/ }).check();
     await send(page);
     await expect.poll(() => readdirSync(refused).length).toBeGreaterThan(0);
+    await page.getByRole('tab', { name: 'Answer' }).click();
     await page.getByRole('link', { name: 'Captures' }).click();
     await page.locator('.files button').first().click();
     await shows(page, '.detail', 'captured', 'What to do next', /body/);
+    expect(await page.getByRole('tab', { selected: true }).innerText()).toBe('Checks');
 
     await page.getByRole('link', { name: 'Captures' }).click();
     const capture = page.getByLabel('A raw HTTP request, HAR, or a curl command');
