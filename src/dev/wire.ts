@@ -301,6 +301,9 @@ export interface ScenarioStep {
   readonly delivery: number;
   /** Absent until it is answered. */
   readonly ok?: boolean;
+  /** Of the answer. */
+  readonly status?: number;
+  readonly code?: string;
 }
 
 /** A scenario that runs or has run. */

@@ -280,7 +280,7 @@ describe('the page', () => {
     await page.getByRole('radio', { name: 'bearer' }).check();
     expect(await page.getByRole('button', { name: 'replay' }).isDisabled()).toBe(true);
     await page.getByRole('button', { name: 'duplicate' }).click();
-    await shows(page, '.run.failed', 'failed');
+    await shows(page, '.run.failed', 'failed', /401 \w+, expected 2xx/);
 
     await page.getByRole('button', { name: 'lost-and-polled' }).click();
     await shows(page, '.run.waiting', 'waits');
