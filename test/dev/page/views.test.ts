@@ -78,7 +78,7 @@ describe('the page', () => {
     await using open = await openPage(browser, dev.url);
     const { page } = open;
     await shows(page, '.top', 'Receiver away', 'ECONNREFUSED', 'No hook heard');
-    await shows(page, '.setup', 'No delivery was received well yet.');
+    await shows(page, '.setup .answer:not(.unexpected)', 'No delivery was received well yet.');
     for (const scheme of ['signature', 'hmac', 'bearer'] as const) {
       await page.getByRole('button', { name: `Copy: The line of senders for ${scheme}` }).click();
       await expect.poll(async () => clipboard(page)).toBe(dev.seller(scheme).line);
@@ -273,6 +273,7 @@ describe('the page', () => {
     await shows(page, '.run.passed', 'passed', 'a replay', '401 webhook_signature_replayed');
     await page.locator('.run.passed').getByRole('link', { name: 'a replay' }).click();
     await shows(page, '.facts', 'scenario: replay');
+    expect(await page.locator('.mark.new').count()).toBe(0);
     // What the form shows, and nobody has touched.
     const edition = await page.getByRole('combobox', { name: 'Edition', exact: true }).inputValue();
     expect(edition).not.toBe('3.1');
@@ -280,6 +281,11 @@ describe('the page', () => {
     await page.getByRole('radio', { name: 'bearer' }).check();
     expect(await page.getByRole('button', { name: 'replay' }).isDisabled()).toBe(true);
     await page.getByRole('button', { name: 'duplicate' }).click();
+    // The delivery that is looked at stays, and what came since is marked.
+    await shows(page, '.facts', 'scenario: replay');
+    await expect.poll(async () => page.locator('.mark.new').count()).toBe(2);
+    await newest(page).click();
+    await expect.poll(async () => page.locator('.mark.new').count()).toBe(0);
     await shows(page, '.run.failed', 'failed', /401 \w+, expected 2xx/);
 
     await page.getByRole('button', { name: 'lost-and-polled' }).click();
