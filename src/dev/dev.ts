@@ -158,6 +158,8 @@ export async function startDev(
     forward,
     now,
     changed: (state) => {
+      // What comes back may be started without its hooks.
+      if (state.state === 'down') hookHeard = false;
       events.emit('receiver', state);
       options.receiver(state);
     },

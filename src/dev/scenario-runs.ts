@@ -75,8 +75,13 @@ export function createScenarioRuns(parts: ScenarioParts): ScenarioRuns {
     const row = isSigned(payload)
       ? await sending.sendAgain(payload, common)
       : await sending.sendDraft({ ...common, payload, ...(key && { key }), ...(signed && { signed }) });
-    const ok = row.asExpected === true;
-    change(run, { steps: steps().map((one) => (one.delivery === row.id ? { ...one, ok } : one)) });
+    const { status, code } = row;
+    const answered = {
+      ok: row.asExpected === true,
+      ...(status !== undefined && { status }),
+      ...(code !== undefined && { code }),
+    };
+    change(run, { steps: steps().map((one) => (one.delivery === row.id ? { ...one, ...answered } : one)) });
     return row;
   }
 

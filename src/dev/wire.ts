@@ -155,7 +155,7 @@ export interface DevState {
   readonly protocol: string;
   readonly sellers: readonly DevSeller[];
   readonly receiver: ReceiverState;
-  /** True if a hook of `proto-webhooks/testing` has told anything since the start. */
+  /** True if a hook of `proto-webhooks/testing` has told anything since dev was started, and since the receiver was last away. */
   readonly hookHeard: boolean;
   /** The id of the last event, for `Last-Event-ID`. */
   readonly lastEvent: string;
@@ -302,6 +302,9 @@ export interface ScenarioStep {
   readonly delivery: number;
   /** True if the answer is the expected one. Absent until it is answered. */
   readonly ok?: boolean;
+  /** Of the answer. */
+  readonly status?: number;
+  readonly code?: string;
 }
 
 /** A scenario that runs or has run. */

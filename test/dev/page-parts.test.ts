@@ -1,13 +1,16 @@
 import { describe, expect, it } from 'vitest';
 import {
+  asNewEvent,
   eventReader,
   type Model,
+  sampleBody,
   visiblePieces,
   visibleText,
   wasReceivedWell,
   withEvent,
 } from '../../src/dev/page/for-tests.ts';
 import type { DeliveryRow, DevState, ScenarioRun } from '../../src/dev/for-tests.ts';
+import { samplePayloads } from '../../src/testing/index.ts';
 import { HOSTILE } from '../support/hostile-text.ts';
 
 /** What would turn the direction, hide, or steer whoever prints it: written out, for the code has it by properties. */
@@ -56,6 +59,28 @@ describe('texts of others', () => {
       }
     }
     expect(visibleText('漢字 العربية עברית ελληνικά 😀')).toBe('漢字 العربية עברית ελληνικά 😀');
+  });
+});
+
+describe('the sample of a body', () => {
+  it('is as samplePayloads makes it', () => {
+    const { text, textId } = sampleBody();
+    const timestamp = 'now';
+    const made = samplePayloads({ newId: () => textId }).tool('completed', { timestamp });
+    expect({ ...(JSON.parse(text) as object), timestamp }).toEqual({
+      ...made,
+      idempotency_key: `evt_${textId}`,
+    });
+  });
+
+  it('is another event each time, with what was changed in it, until its key is another', () => {
+    const first = sampleBody();
+    const edited = { ...first, text: first.text.replace('"mb_1"', '"mb_2"') };
+    const second = asNewEvent(edited);
+    expect(second.text).toContain('"mb_2"');
+    expect(second.text).not.toContain(first.textId);
+    const own = { ...second, text: second.text.replace(/"evt_[^"]+"/, '"my-own-key-0123456789"') };
+    expect(asNewEvent(own)).toEqual(own);
   });
 });
 
@@ -168,6 +193,9 @@ describe('what the page knows', () => {
       alarm: undefined,
     });
     expect(withEvent(model, 'hook', { told: alarm }).alarm?.told).toBe(alarm);
+    const heard = withEvent(model, 'hook', { told: alarm });
+    const away = withEvent(heard, 'receiver', { state: 'down', since: 1 });
+    expect(withEvent(away, 'receiver', { state: 'up', since: 2 }).dev.hookHeard).toBe(false);
   });
 
   it('knows that something was received well by a delivery without a mistake that was accepted', () => {

@@ -120,6 +120,7 @@ function Whole({ full, dev, actions }: { full: DeliveryFull } & Pick<Given, 'dev
       <NextStep full={full} dev={dev} />
       <Tabs
         label="The delivery"
+        fromFirst={full.state === 'captured'}
         tabs={[
           { id: 'explained', title: 'Checks', view: () => <Explained full={full} /> },
           { id: 'request', title: 'Request', view: () => <Request full={full} /> },

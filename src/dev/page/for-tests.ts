@@ -3,4 +3,5 @@
 
 export { eventReader } from './event-stream.ts';
 export { type Model, wasReceivedWell, withEvent } from './model.ts';
+export { asNewEvent, sampleBody } from './sample.ts';
 export { visiblePieces, visibleText } from './visible.ts';

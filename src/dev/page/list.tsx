@@ -1,6 +1,6 @@
 // The list of deliveries, newest first, each with its verdict and cause in words (dev.md §3.1). app.tsx shows it.
 import type { JSX } from 'preact';
-import { useEffect, useRef } from 'preact/hooks';
+import { useEffect, useMemo, useRef } from 'preact/hooks';
 import type { DeliveryRow } from '../wire.ts';
 import { causeWords, verdictOf } from './model.ts';
 import { StatusBadge, Text, Time } from './parts.tsx';
@@ -16,7 +16,7 @@ const VERDICT_WORDS = {
 /** The words of hooks about the handler's run; other words are about the delivery before it. */
 const OF_HANDLER = new Set(['applied', 'failed', 'dead']);
 
-function Marks({ row }: { row: DeliveryRow }): JSX.Element {
+function Marks({ row, isNew }: { row: DeliveryRow; isNew: boolean }): JSX.Element {
   const { scheme, edition, mistake, resent, scenario, told } = row;
   const again = resent && `${resent.how === 'same' ? 'again' : 'anew'}: ${resent.of}`;
   const marks = [
@@ -29,6 +29,7 @@ function Marks({ row }: { row: DeliveryRow }): JSX.Element {
   ];
   return (
     <span class="marks">
+      {isNew && <span class="mark new">new</span>}
       {marks.map(
         (mark) =>
           mark && (
@@ -41,7 +42,12 @@ function Marks({ row }: { row: DeliveryRow }): JSX.Element {
   );
 }
 
-function Row({ row, isSelected }: { row: DeliveryRow; isSelected: boolean }): JSX.Element {
+function Row(given: {
+  readonly row: DeliveryRow;
+  readonly isSelected: boolean;
+  readonly isNew: boolean;
+}): JSX.Element {
+  const { row, isSelected, isNew } = given;
   const verdict = verdictOf(row);
   const cause = causeWords(row);
   const place = useRef<HTMLAnchorElement>(null);
@@ -79,7 +85,7 @@ function Row({ row, isSelected }: { row: DeliveryRow; isSelected: boolean }): JS
             <Text value={cause} />
           </span>
         )}
-        <Marks row={row} />
+        <Marks row={row} isNew={isNew} />
       </a>
     </li>
   );
@@ -93,6 +99,8 @@ export function List(given: {
   readonly onOlder: (before: number) => Promise<void>;
 }): JSX.Element {
   const { rows, selected, before, onOlder } = given;
+  // What comes while another delivery is looked at does not take its place, and is marked instead.
+  const newestThen = useMemo(() => rows[0]?.id ?? 0, [selected]);
   return (
     <section class="column list" id="list" aria-labelledby="list-title">
       <h2 id="list-title">
@@ -101,7 +109,12 @@ export function List(given: {
       {rows.length === 0 && <p class="empty">Nothing was sent yet. Send a delivery, or start a scenario.</p>}
       <ol>
         {rows.map((row) => (
-          <Row key={row.id} row={row} isSelected={row.id === selected} />
+          <Row
+            key={row.id}
+            row={row}
+            isSelected={row.id === selected}
+            isNew={selected !== undefined && row.id > newestThen}
+          />
         ))}
       </ol>
       {before !== undefined && (

@@ -80,7 +80,7 @@ const withRow = (model: Model, row: DeliveryRow): Model => ({
 
 const withReceiver = (model: Model, receiver: DevState['receiver']): Model => ({
   ...model,
-  dev: { ...model.dev, receiver },
+  dev: { ...model.dev, receiver, ...(receiver.state === 'down' && { hookHeard: false }) },
   said: receiver.state === 'up' ? 'The receiver answers.' : 'The receiver is away.',
 });
 

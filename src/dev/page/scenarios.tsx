@@ -3,13 +3,17 @@ import type { JSX } from 'preact';
 import type { CallEvent, DevState, Expected, ScenarioChoice, ScenarioRun, ScenarioStep } from '../wire.ts';
 import { Text, Time, useIsWide } from './parts.tsx';
 import { hrefOf } from './route.ts';
-import type { Chosen } from './send.tsx';
+import { type Chosen, editionOf } from './send.tsx';
 import type { Actions } from './use-actions.ts';
 
 const RUN_WORDS = { running: 'runs', waiting: 'waits', passed: 'passed', failed: 'failed' } as const;
 
-const expectedWords = ({ status, code }: Expected): string =>
-  code === undefined ? String(status) : `${status} ${code}`;
+const withCode = ({ status, code }: Partial<Expected>): string =>
+  code === undefined ? String(status ?? 'no answer') : `${status} ${code}`;
+
+/** What is to be answered; of a step that failed, after what was. */
+const answerWords = (step: ScenarioStep): string =>
+  step.ok === false ? `${withCode(step)}, expected ${withCode(step.expected)}` : withCode(step.expected);
 
 const stepMark = (ok: boolean | undefined): string => {
   if (ok === undefined) return '…';
@@ -21,7 +25,8 @@ const stepWords = (ok: boolean | undefined): string => {
   return ok ? 'as expected' : 'not expected';
 };
 
-function Step({ step: { sends, expected, delivery, ok } }: { step: ScenarioStep }): JSX.Element {
+function Step({ step }: { step: ScenarioStep }): JSX.Element {
+  const { sends, delivery, ok } = step;
   return (
     <li class={`run-step ${ok === undefined ? 'waiting' : ok ? 'expected' : 'unexpected'}`}>
       <span aria-hidden="true">{stepMark(ok)}</span>
@@ -30,7 +35,7 @@ function Step({ step: { sends, expected, delivery, ok } }: { step: ScenarioStep 
           <Text value={sends} />
         </a>{' '}
         <span class="faint">
-          {expectedWords(expected)}
+          <Text value={answerWords(step)} />
           <span class="sr-only">, {stepWords(ok)}</span>
         </span>
       </span>
@@ -130,9 +135,8 @@ export function Scenarios(given: {
 }): JSX.Element {
   const { dev, calls, chosen, actions } = given;
   const isWide = useIsWide();
-  const edition = dev.choices.editions.find((known) => known === chosen.edition);
-  const start = (name: string): void =>
-    void actions.start(name, { scheme: chosen.scheme, ...(edition && { edition }) });
+  const edition = editionOf(dev.choices, chosen);
+  const start = (name: string): void => void actions.start(name, { scheme: chosen.scheme, edition });
   return (
     <>
       <details class="panel" id="scenarios" open={isWide}>

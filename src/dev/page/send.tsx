@@ -4,20 +4,20 @@ import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
 import type { DevPayload, DevScheme, DevState, MistakeChoice, SendRequest } from '../wire.ts';
 import { Choice, Select, Text, useIsWide } from './parts.tsx';
+import { asNewEvent, type SampleBody, sampleBody } from './sample.ts';
 import type { Actions } from './use-actions.ts';
 
 /** A kind of payload. */
 type Kind = DevPayload['kind'];
 
 /** The members of the form: each stays when another is chosen. */
-export interface Chosen {
+export interface Chosen extends SampleBody {
   readonly kind: Kind;
   readonly transport: 'tool' | 'agent';
   /** The chosen status. Empty: the first of the choices. The same holds for `report` and `family`. */
   readonly status: string;
   readonly report: string;
   readonly family: string;
-  readonly text: string;
   readonly scheme: DevScheme;
   readonly key: 'ed25519' | 'p256';
   readonly edition: string;
@@ -32,7 +32,7 @@ const FIRST: Chosen = {
   status: 'completed',
   report: '',
   family: '',
-  text: '{"idempotency_key": "evt-0123456789abcdef", "task_id": "task_1", "status": "completed"}',
+  ...sampleBody(),
   scheme: 'signature',
   key: 'ed25519',
   edition: '',
@@ -64,7 +64,10 @@ const one = <T extends string>(values: readonly T[], value: string): T =>
   values.find((known) => known === value) ?? (values[0] as T);
 
 /** The edition that is chosen: the newest, if none is. */
-const editionOf = ({ editions }: DevState['choices'], { edition }: Chosen): (typeof editions)[number] =>
+export const editionOf = (
+  { editions }: DevState['choices'],
+  { edition }: Chosen,
+): (typeof editions)[number] =>
   editions.find((known) => known === edition) ?? (editions.at(-1) as (typeof editions)[number]);
 
 const PAYLOADS: { readonly [K in Kind]: (choices: DevState['choices'], chosen: Chosen) => DevPayload } = {
@@ -119,7 +122,7 @@ function PayloadFields({ choices, chosen, choose }: Part): JSX.Element | null {
         <label class="field">
           <span>Body</span>
           <textarea
-            rows={5}
+            rows={8}
             spellcheck={false}
             value={chosen.text}
             onInput={(event) => choose({ text: event.currentTarget.value })}
@@ -261,6 +264,7 @@ export function SendPanel(given: {
   const send = async (): Promise<void> => {
     if (isBusy) return;
     setBusy(true);
+    if (chosen.kind === 'body') choose(asNewEvent(chosen));
     await actions.send(requestOf(dev.choices, chosen));
     setBusy(false);
   };

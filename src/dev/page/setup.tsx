@@ -48,7 +48,7 @@ export function Setup({ dev, rows }: { dev: DevState; rows: readonly DeliveryRow
       {wasReceivedWell(rows) ? (
         <p class="answer expected">A delivery was received well. Choose one from the list to look into it.</p>
       ) : (
-        <p class="answer unexpected">No delivery was received well yet.</p>
+        <p class={rows.length === 0 ? 'answer' : 'answer unexpected'}>No delivery was received well yet.</p>
       )}
       <p>
         Paste one line into the options of your receiver, start it at <Text value={dev.forward} />, and send a

@@ -19,8 +19,14 @@ const STEPS: Readonly<Record<string, (at: number, count: number) => number>> = {
 };
 
 /** Shows one of several views of one thing, and the tabs that select it. */
-export function Tabs({ tabs, label }: { tabs: readonly Tab[]; label: string }): JSX.Element {
-  const [chosenId, setChosenId] = useState(lastChosen);
+export function Tabs(given: {
+  readonly tabs: readonly Tab[];
+  readonly label: string;
+  /** It begins with its first, whatever was chosen last. */
+  readonly fromFirst: boolean;
+}): JSX.Element {
+  const { tabs, label, fromFirst } = given;
+  const [chosenId, setChosenId] = useState(fromFirst ? '' : lastChosen);
   const chosen = tabs.find(({ id }) => id === chosenId) ?? tabs[0];
   const choose = (id: string): void => {
     lastChosen = id;

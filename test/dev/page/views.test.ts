@@ -4,8 +4,10 @@ import { join } from 'node:path';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { captureRefused } from '../../../src/adapters/node.ts';
+import { devHooks } from '../../../src/testing/index.ts';
 import { launchChromium } from '../../support/chromium.ts';
 import { freePort } from '../../support/free-port.ts';
+import { SILENT_LOGGER } from '../../support/silent-logger.ts';
 import { startProxy } from '../../support/tcp-proxy.ts';
 import {
   type DevProcess,
@@ -76,7 +78,7 @@ describe('the page', () => {
     await using open = await openPage(browser, dev.url);
     const { page } = open;
     await shows(page, '.top', 'Receiver away', 'ECONNREFUSED', 'No hook heard');
-    await shows(page, '.setup', 'No delivery was received well yet.');
+    await shows(page, '.setup .answer:not(.unexpected)', 'No delivery was received well yet.');
     for (const scheme of ['signature', 'hmac', 'bearer'] as const) {
       await page.getByRole('button', { name: `Copy: The line of senders for ${scheme}` }).click();
       await expect.poll(async () => clipboard(page)).toBe(dev.seller(scheme).line);
@@ -89,6 +91,22 @@ describe('the page', () => {
     await page.keyboard.press('Escape');
     await shows(page, '.setup', 'A delivery was received well.');
     expect(open.complaints).toEqual([]);
+  });
+
+  it('says that no hook is heard once a receiver came back without it', async () => {
+    await using first = await receive(dev);
+    await using open = await openPage(browser, dev.url);
+    const { page } = open;
+    await send(page);
+    await shows(page, '.top', 'Hook heard');
+    await first.end();
+    await shows(page, '.top', 'Receiver away', 'No hook heard');
+    await using _ = await receive(dev, devHooks({ dir: join(dev.folder, 'none') }));
+    await shows(page, '.top', 'Receiver up', 'No hook heard');
+    await send(page);
+    await shows(page, '.answer', '200 after');
+    await page.reload();
+    await shows(page, '.top', 'Receiver up', 'No hook heard');
   });
 
   it('sends each kind, by each scheme, and shows it from every side', async () => {
@@ -146,6 +164,27 @@ describe('the page', () => {
     await shows(page, '.answer.unexpected', '401');
     await shows(page, '.next', 'Paste into its options', dev.seller('bearer').line);
     expect(open.complaints).toEqual([]);
+  });
+
+  it('begins an own body with an event that its handler gets without a warning, and anew each time', async () => {
+    const completed: string[] = [];
+    const warnings: unknown[] = [];
+    await using _ = await receive(dev, {
+      logger: { ...SILENT_LOGGER, warn: (...warning) => void warnings.push(warning) },
+      handlers: {
+        completed: async ({ taskId }) => void completed.push(taskId),
+        other: async () => undefined,
+      },
+    });
+    await using open = await openPage(browser, dev.url);
+    const { page } = open;
+    await page.getByRole('radio', { name: 'Own body' }).check();
+    for (const count of [1, 2]) {
+      await send(page);
+      await shows(page, '#list .row', '200', 'handler: applied');
+      await expect.poll(() => new Set(completed).size).toBe(count);
+    }
+    expect(warnings).toEqual([]);
   });
 
   it('finds mistakes by words of them, and sends one', async () => {
@@ -234,10 +273,20 @@ describe('the page', () => {
     await shows(page, '.run.passed', 'passed', 'a replay', '401 webhook_signature_replayed');
     await page.locator('.run.passed').getByRole('link', { name: 'a replay' }).click();
     await shows(page, '.facts', 'scenario: replay');
+    expect(await page.locator('.mark.new').count()).toBe(0);
+    // What the form shows, and nobody has touched.
+    const edition = await page.getByRole('combobox', { name: 'Edition', exact: true }).inputValue();
+    expect(edition).not.toBe('3.1');
+    await shows(page, '.facts', `edition ${edition}`);
     await page.getByRole('radio', { name: 'bearer' }).check();
     expect(await page.getByRole('button', { name: 'replay' }).isDisabled()).toBe(true);
     await page.getByRole('button', { name: 'duplicate' }).click();
-    await shows(page, '.run.failed', 'failed');
+    // The delivery that is looked at stays, and what came since is marked.
+    await shows(page, '.facts', 'scenario: replay');
+    await expect.poll(async () => page.locator('.mark.new').count()).toBe(2);
+    await newest(page).click();
+    await expect.poll(async () => page.locator('.mark.new').count()).toBe(0);
+    await shows(page, '.run.failed', 'failed', /401 \w+, expected 2xx/);
 
     await page.getByRole('button', { name: 'lost-and-polled' }).click();
     await shows(page, '.run.waiting', 'waits');
@@ -259,6 +308,15 @@ describe('the page', () => {
     );
   });
 
+  it('does not become longer than the window by what a scenario has shown', async () => {
+    await using _ = await receive(dev, { onChallenge: async () => true });
+    await using open = await openPage(browser, dev.url, { viewport: { width: 1280, height: 600 } });
+    const { page } = open;
+    await page.getByRole('button', { name: 'proof-of-control' }).click();
+    await page.locator('.run.passed').last().waitFor();
+    expect(await page.evaluate('document.scrollingElement.scrollHeight - innerHeight')).toBe(0);
+  });
+
   it('explains captures: pasted, or of the folder of captureRefused', async () => {
     const refused = join(dev.folder, 'refused');
     mkdirSync(refused);
@@ -269,9 +327,11 @@ describe('the page', () => {
     await page.getByRole('radio', { name: /^tampered-body/ }).check();
     await send(page);
     await expect.poll(() => readdirSync(refused).length).toBeGreaterThan(0);
+    await page.getByRole('tab', { name: 'Answer' }).click();
     await page.getByRole('link', { name: 'Captures' }).click();
     await page.locator('.files button').first().click();
     await shows(page, '.detail', 'captured', 'What to do next', /body/);
+    expect(await page.getByRole('tab', { selected: true }).innerText()).toBe('Checks');
 
     await page.getByRole('link', { name: 'Captures' }).click();
     const capture = page.getByLabel('A raw HTTP request, HAR, or a curl command');
