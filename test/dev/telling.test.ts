@@ -1,6 +1,8 @@
+import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import type { Told } from '../../src/dev/for-tests.ts';
-import { ask, world, type World } from './kit.ts';
+import type { DeliveryFull, Told } from '../../src/dev/for-tests.ts';
+import { devHooks } from '../../src/testing/index.ts';
+import { ask, folder, SCHEMES, world, type World, type WorldOptions } from './kit.ts';
 
 const payload = { kind: 'task', transport: 'tool', status: 'completed' } as const;
 
@@ -10,7 +12,54 @@ async function tell({ dev }: World, told: Told): Promise<void> {
 
 const keyOf = (text: string): string => (JSON.parse(text) as { idempotency_key: string }).idempotency_key;
 
+/** A receiver that tells this dev. */
+function telling(options: WorldOptions = {}): Promise<World> {
+  const cwd = folder();
+  return world({ ...devHooks({ dir: join(cwd, '.proto-webhooks') }), ...options, dev: { cwd } });
+}
+
 describe('what hooks tell', () => {
+  it.each(SCHEMES)('of a copy stands beside the copy, by the scheme %s', async (scheme) => {
+    const at = await telling();
+    const { steps } = await at.play('duplicate', { scheme });
+    const told = async (): Promise<unknown> =>
+      Promise.all(steps.map(async ({ delivery }) => (await at.full(delivery)).told));
+    await expect.poll(told).toEqual(['applied', 'duplicate']);
+    const [first, second] = await Promise.all(steps.map(({ delivery }) => at.full(delivery)));
+    const toldOf = ({ tellings }: DeliveryFull): unknown => tellings.filter(({ hook }) => hook !== 'alarm');
+    expect(first && toldOf(first)).toMatchObject([
+      { hook: 'handled' },
+      { hook: 'outcome', kind: 'accepted' },
+    ]);
+    expect(second && toldOf(second)).toMatchObject([{ hook: 'outcome', kind: 'duplicate' }]);
+  });
+
+  it('when both copies were sent and answered is told in the order of the answers', async () => {
+    const at = await world();
+    const { steps } = await at.play('duplicate');
+    const [first, second] = await Promise.all(steps.map(({ delivery }) => at.full(delivery)));
+    const key = keyOf(first?.request.body.text ?? '');
+    const common = { sender: at.dev.sellers[0]?.agentUrl ?? '', key, deliveryId: 'd' };
+    const run = {
+      ...common,
+      hook: 'handled',
+      status: 'completed',
+      run: 1,
+      durationMs: 1,
+      waitedMs: 1,
+    } as const;
+    await tell(at, { ...run, state: 'failed' });
+    await tell(at, { ...common, hook: 'outcome', kind: 'accepted', state: 'queued', status: 200 });
+    await tell(at, { ...common, hook: 'outcome', kind: 'duplicate', state: 'queued', status: 200 });
+    await tell(at, { ...run, state: 'applied', run: 2 });
+    expect((await at.full(first?.id ?? 0)).tellings).toMatchObject([
+      { state: 'failed' },
+      { kind: 'accepted' },
+      { state: 'applied' },
+    ]);
+    expect((await at.full(second?.id ?? 0)).tellings).toMatchObject([{ kind: 'duplicate' }]);
+  });
+
   it('is found by the key of the event, and stands beside its delivery', async () => {
     const at = await world();
     const sender = at.dev.sellers[0]?.agentUrl ?? '';
