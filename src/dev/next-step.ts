@@ -15,10 +15,12 @@ type Rule = (entry: Entry, seller: Seller) => string | undefined;
 
 const isSuccess = (status = 0): boolean => status >= 200 && status < 300;
 
+const lacks = (line: string): string =>
+  `The receiver's senders lack dev's seller. Paste into its options: ${line}`;
+
 /** For codes of a receiver that refuses what `explain` passes: its configuration differs from what dev sends. */
 const BY_CODE: Readonly<Record<string, Word>> = {
-  webhook_signature_key_unknown: (_, { line }) =>
-    `The receiver does not know this seller. Paste into its options: ${line}`,
+  webhook_signature_key_unknown: (_, { line }) => lacks(line),
   webhook_signature_key_purpose_invalid: (_, { line }) =>
     `The receiver has this seller's key for another purpose than webhook-signing, or for another algorithm. Take its pins out, and paste into its options: ${line}`,
   webhook_signature_invalid: ({ row }, { publicUrl, line }) =>
@@ -99,6 +101,17 @@ const byCode: Rule = (entry, seller) => {
   return isFound ? undefined : word?.(entry, seller);
 };
 
+/** Why no key decides, as the receiver told: it names each of its senders whose keys it could not get. */
+function keysOf(tellings: readonly Told[]): string | undefined {
+  const told = tellings.findLast((one) => one.hook === 'outcome' && one.code === 'keys_unavailable');
+  return told?.hook === 'outcome' && told.sender === undefined ? told.detail : undefined;
+}
+
+const keys: Rule = ({ tellings }, { agentUrl, line }) => {
+  const detail = keysOf(tellings);
+  return detail === undefined || detail.includes(agentUrl) ? undefined : lacks(line);
+};
+
 const unavailable: Rule = ({ row, tellings }) =>
   row.status === 503 ? (reasonOf(tellings) ?? NO_REASON) : undefined;
 
@@ -124,7 +137,16 @@ const otherwise: Word = ({ row: { status, code }, tellings }) =>
   `The receiver answered ${status}${code === undefined ? '' : ` ${code}`}. Its log says why.`;
 
 /** The first that has something to say. */
-const RULES: readonly Rule[] = [acceptedWrongly, byCode, unavailable, redirected, html, explained, byStatus];
+const RULES: readonly Rule[] = [
+  acceptedWrongly,
+  byCode,
+  keys,
+  unavailable,
+  redirected,
+  html,
+  explained,
+  byStatus,
+];
 
 function answeredWrongly(entry: Entry, seller: Seller): string {
   for (const rule of RULES) {

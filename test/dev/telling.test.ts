@@ -142,6 +142,22 @@ describe('what hooks tell', () => {
     expect((await at.full(id)).next).toBe('alarm store_unavailable: the store is away');
   });
 
+  it.each([
+    [
+      "senders that lack dev's",
+      'https://seller.example/mcp',
+      "The receiver's senders lack dev's seller. Paste",
+    ],
+  ])('of %s says what to do', async (_name, agentUrl, next) => {
+    const at = await world({ listener: (_, res) => void res.writeHead(503).end() });
+    const sender = at.dev.sellers[0]?.agentUrl ?? '';
+    const { id } = await at.send({ payload });
+    const detail = `No key decides, and some could not be fetched: ${agentUrl || sender}: fetched again lately, cooling down`;
+    await tell(at, { hook: 'outcome', kind: 'unavailable', status: 503, code: 'keys_unavailable', detail });
+    await tell(at, { hook: 'alarm', code: 'key_fetch_failing', message: 'revocation list at …' });
+    expect((await at.full(id)).next).toContain(next);
+  });
+
   it("of others' sellers is not kept, and of what dev did not send neither", async () => {
     const at = await world();
     const { id } = await at.send({ payload });
