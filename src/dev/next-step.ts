@@ -109,7 +109,11 @@ function keysOf(tellings: readonly Told[]): string | undefined {
 
 const keys: Rule = ({ tellings }, { agentUrl, line }) => {
   const detail = keysOf(tellings);
-  return detail === undefined || detail.includes(agentUrl) ? undefined : lacks(line);
+  if (detail === undefined) return undefined;
+  if (!detail.includes(agentUrl)) return lacks(line);
+  return detail.includes('cooling down')
+    ? 'Wait 30 s, then send it signed anew: a receiver asks for keys at most once in that time.'
+    : undefined;
 };
 
 const unavailable: Rule = ({ row, tellings }) =>

@@ -148,6 +148,7 @@ describe('what hooks tell', () => {
       'https://seller.example/mcp',
       "The receiver's senders lack dev's seller. Paste",
     ],
+    ['keys that were asked for lately', '', 'Wait 30 s'],
   ])('of %s says what to do', async (_name, agentUrl, next) => {
     const at = await world({ listener: (_, res) => void res.writeHead(503).end() });
     const sender = at.dev.sellers[0]?.agentUrl ?? '';
@@ -156,6 +157,20 @@ describe('what hooks tell', () => {
     await tell(at, { hook: 'outcome', kind: 'unavailable', status: 503, code: 'keys_unavailable', detail });
     await tell(at, { hook: 'alarm', code: 'key_fetch_failing', message: 'revocation list at …' });
     expect((await at.full(id)).next).toContain(next);
+  });
+
+  it('of a key that a receiver looked for lately is that it waits, and names the seller', async () => {
+    const at = await telling();
+    const wrong = { payload, mistake: 'unknown-key' };
+    await at.send({ payload });
+    await at.send(wrong);
+    const { id } = await at.send(wrong);
+    const outcome = async (): Promise<Told | undefined> =>
+      (await at.full(id)).tellings.find(({ hook }) => hook === 'outcome');
+    await expect.poll(outcome).toMatchObject({
+      code: 'keys_unavailable',
+      detail: expect.stringMatching(/proto-webhooks-dev\/signature: .*cooling down/) as string,
+    });
   });
 
   it("of others' sellers is not kept, and of what dev did not send neither", async () => {
