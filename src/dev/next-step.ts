@@ -58,8 +58,10 @@ const BY_STATUS: Readonly<Record<number, Word>> = {
     "The sender is over a cap of the receiver's: wait as Retry-After says, or raise maxRecordsPerSender.",
 };
 
-const NO_REASON =
-  "A 503 is a fault on the receiver's side. Its log says which; with devHooks() of proto-webhooks/testing it is shown here.";
+const noReason: Word = (_, { publicUrl }) =>
+  `A 503 is a fault on the receiver's side, and its log says which: a publicUrl that is not ${publicUrl}, a body parser in front of it (Express: express.json()), senders without dev's seller, a handler that throws, or a store that is away. To see here which it is, paste into its file, and into its options:
+import { devHooks } from 'proto-webhooks/testing';
+...devHooks(),`;
 
 const NO_ECHO =
   'The answer to a proof of control has to be exactly {"challenge": "<the same>"} with 2xx: the library answers so where onChallenge resolves to true. Pass it on as it is.';
@@ -116,8 +118,8 @@ const keys: Rule = ({ tellings }, { agentUrl, line }) => {
     : undefined;
 };
 
-const unavailable: Rule = ({ row, tellings }) =>
-  row.status === 503 ? (reasonOf(tellings) ?? NO_REASON) : undefined;
+const unavailable: Rule = (entry, seller) =>
+  entry.row.status === 503 ? (reasonOf(entry.tellings) ?? noReason(entry, seller)) : undefined;
 
 const redirected: Rule = ({ row: { status = 0 }, answer }) =>
   status >= 300 && status < 400

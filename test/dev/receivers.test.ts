@@ -33,6 +33,14 @@ describe('a receiver that answers badly', () => {
       'publicUrl has to be exactly http://127.0.0.1:',
     ],
     'a fault': [(_, res) => void res.writeHead(503).end(), 'devHooks()'],
+    'a fault, with what it may be': [
+      (_, res) => void res.writeHead(503).end(),
+      'a publicUrl that is not http://127.0.0.1:',
+    ],
+    'a fault, with the lines to paste': [
+      (_, res) => void res.writeHead(503).end(),
+      "import { devHooks } from 'proto-webhooks/testing';\n...devHooks(),",
+    ],
     'an answer that is none': [(_, res) => void res.writeHead(299).destroy(), 'Nothing answers at'],
     'a teapot': [(_, res) => void res.writeHead(418).end(), 'answered 418'],
   };
