@@ -18,6 +18,9 @@ const isSuccess = (status = 0): boolean => status >= 200 && status < 300;
 const lacks = (line: string): string =>
   `The receiver's senders lack dev's seller. Paste into its options: ${line}`;
 
+const otherUrl = (publicUrl: string): string =>
+  `This delivery was signed for ${publicUrl}, and the receiver verifies for another URL. Its publicUrl has to be exactly ${publicUrl} (or end in /* and cover it), or start dev with --public-url and the publicUrl of the receiver.`;
+
 /** For codes of a receiver that refuses what `explain` passes: its configuration differs from what dev sends. */
 const BY_CODE: Readonly<Record<string, Word>> = {
   webhook_signature_key_unknown: (_, { line }) => lacks(line),
@@ -26,9 +29,8 @@ const BY_CODE: Readonly<Record<string, Word>> = {
   webhook_signature_invalid: ({ row }, { publicUrl, line }) =>
     row.scheme === 'hmac'
       ? `The body was changed before the receiver got it, or the receiver has another secret. Give it the bytes as they came (Express: before express.json()), and paste into its options: ${line}`
-      : `The receiver verifies for another URL. Its publicUrl has to be exactly ${publicUrl}, or start dev with --public-url and that of the receiver.`,
-  webhook_target_uri_malformed: (_, { publicUrl }) =>
-    `The receiver's publicUrl has another host. It has to be exactly ${publicUrl}, or start dev with --public-url and that of the receiver.`,
+      : otherUrl(publicUrl),
+  webhook_target_uri_malformed: (_, { publicUrl }) => otherUrl(publicUrl),
   webhook_signature_tag_invalid: () =>
     'The receiver accepts another protocol name. Start dev with --protocol and the one of its option protocol.',
   webhook_signature_window_invalid: () =>
@@ -118,6 +120,16 @@ const keys: Rule = ({ tellings }, { agentUrl, line }) => {
     : undefined;
 };
 
+/** The receiver found the URL that was signed, and its own words warn of a replay, which dev's delivery is not. */
+const signedFor: Rule = ({ tellings }, { publicUrl }) =>
+  tellings.some(
+    (told) =>
+      (told.hook === 'alarm' && told.code === 'public_url_mismatch') ||
+      (told.hook === 'outcome' && told.code === 'misconfigured' && told.detail?.includes(' signed for ')),
+  )
+    ? otherUrl(publicUrl)
+    : undefined;
+
 const unavailable: Rule = (entry, seller) =>
   entry.row.status === 503 ? (reasonOf(entry.tellings) ?? noReason(entry, seller)) : undefined;
 
@@ -147,6 +159,7 @@ const RULES: readonly Rule[] = [
   acceptedWrongly,
   byCode,
   keys,
+  signedFor,
   unavailable,
   redirected,
   html,

@@ -41,6 +41,13 @@ describe('a receiver that answers badly', () => {
       (_, res) => void res.writeHead(503).end(),
       "import { devHooks } from 'proto-webhooks/testing';\n...devHooks(),",
     ],
+    'another URL, with what was signed': [
+      (_, res) =>
+        void res
+          .writeHead(401, { 'WWW-Authenticate': 'Signature error="webhook_target_uri_malformed"' })
+          .end(),
+      'This delivery was signed for http://127.0.0.1:',
+    ],
     'an answer that is none': [(_, res) => void res.writeHead(299).destroy(), 'Nothing answers at'],
     'a teapot': [(_, res) => void res.writeHead(418).end(), 'answered 418'],
   };

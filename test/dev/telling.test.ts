@@ -173,6 +173,16 @@ describe('what hooks tell', () => {
     });
   });
 
+  it('of another publicUrl is the URL that was signed, and alarms nobody', async () => {
+    const at = await telling({ publicUrl: 'http://127.0.0.1:1/webhooks/*' });
+    const { id } = await at.send({ payload });
+    const { url } = (await at.full(id)).request;
+    const next = async (): Promise<string | undefined> => (await at.full(id)).next;
+    await expect.poll(next).toContain(`This delivery was signed for ${url}`);
+    expect(await next()).toContain('--public-url');
+    expect(await next()).not.toContain('replays');
+  });
+
   it("of others' sellers is not kept, and of what dev did not send neither", async () => {
     const at = await world();
     const { id } = await at.send({ payload });
