@@ -139,7 +139,8 @@ const redirected: Rule = ({ row: { status = 0 }, answer }) =>
     : undefined;
 
 const html: Rule = (entry, { forward }) =>
-  isHtml(entry)
+  // The page of a framework without that route (Express) is a 404 like any other.
+  isHtml(entry) && entry.row.status !== 404
     ? `A page of HTML came from POST ${pathOf(forward)}: another route answers there. Mount the receiver at that path, or start dev with another --forward.`
     : undefined;
 

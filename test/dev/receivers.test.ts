@@ -14,6 +14,10 @@ describe('a receiver that answers badly', () => {
       (_, res) => void res.writeHead(404).end(),
       'Nothing is mounted at POST /webhooks/signature (404)',
     ],
+    'a framework without that route, as Express says it': [
+      (_, res) => void res.writeHead(404, { 'Content-Type': 'text/html; charset=utf-8' }).end(page),
+      'Nothing is mounted at POST /webhooks/signature (404)',
+    ],
     'a page of HTML': [
       (_, res) => void res.writeHead(500, { 'Content-Type': 'text/html' }).end(page),
       'A page of HTML came from POST /webhooks/signature',
