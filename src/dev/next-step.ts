@@ -1,3 +1,4 @@
+import { challengeIn } from '../auth/signed-challenge.ts';
 import type { Entry } from './delivery-log.ts';
 import type { Seller } from './sellers.ts';
 import type { ShownFinding, Told } from './wire.ts';
@@ -21,6 +22,9 @@ const lacks = (line: string): string =>
 const otherUrl = (publicUrl: string): string =>
   `This delivery was signed for ${publicUrl}, and the receiver verifies for another URL. Its publicUrl has to be exactly ${publicUrl} (or end in /* and cover it), or start dev with --public-url and the publicUrl of the receiver.`;
 
+const NOT_APPROVED =
+  'The receiver did not approve the proof of control: its option onChallenge has to resolve to true for it. Paste into its options: onChallenge: async ({ authMatches }) => authMatches,';
+
 /** For codes of a receiver that refuses what `explain` passes: its configuration differs from what dev sends. */
 const BY_CODE: Readonly<Record<string, Word>> = {
   webhook_signature_key_unknown: (_, { line }) => lacks(line),
@@ -43,8 +47,7 @@ const BY_CODE: Readonly<Record<string, Word>> = {
   webhook_mode_mismatch: (_, { line }) =>
     `The receiver expects another scheme of this seller. Paste into its options: ${line}`,
   invalid_token: (_, { line }) => `The receiver has another token. Paste into its options: ${line}`,
-  challenge_refused: () =>
-    'The receiver did not approve the proof of control: its option onChallenge has to resolve to true for it.',
+  challenge_refused: () => NOT_APPROVED,
 };
 
 /** By status, where no code says more. */
@@ -149,6 +152,9 @@ const explained: Rule = ({ row: { status }, explanation }) => {
   return finding && (status === 400 || status === 401) ? fixOf(finding) : undefined;
 };
 
+const unapproved: Rule = ({ row: { status }, posted }) =>
+  status === 403 && challengeIn(posted.body) ? NOT_APPROVED : undefined;
+
 const byStatus: Rule = (entry, seller) => BY_STATUS[entry.row.status ?? 0]?.(entry, seller);
 
 const otherwise: Word = ({ row: { status, code }, tellings }) =>
@@ -165,6 +171,7 @@ const RULES: readonly Rule[] = [
   redirected,
   html,
   explained,
+  unapproved,
   byStatus,
 ];
 

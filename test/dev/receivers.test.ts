@@ -78,6 +78,14 @@ describe('a receiver that answers badly', () => {
     });
   });
 
+  it('refuses a proof of control: the option to paste', async () => {
+    const { send } = await world({ onChallenge: async () => false });
+    expect(await send({ payload: { kind: 'challenge' } })).toMatchObject({
+      status: 403,
+      next: expect.stringContaining('onChallenge: async ({ authMatches }) => authMatches,'),
+    });
+  });
+
   it('nobody listens, or nobody answers', async () => {
     const port = await freePort();
     const dev = await startedDev({ forward: `http://127.0.0.1:${port}/hook` });
