@@ -62,6 +62,8 @@ export interface DeliveryLog {
   readonly get: (id: number) => Entry | undefined;
   /** The latest entry that fits. */
   readonly findLast: (fits: (entry: Entry) => boolean) => Entry | undefined;
+  /** Every entry that fits, the oldest first. */
+  readonly all: (fits: (entry: Entry) => boolean) => readonly Entry[];
   readonly page: (before: number | undefined) => DeliveryList;
 }
 
@@ -124,6 +126,7 @@ export function createDeliveryLog(changed: (row: DeliveryRow) => void): Delivery
     },
     get: (id) => entries.get(id),
     findLast: (fits) => [...entries.values()].findLast(fits),
+    all: (fits) => [...entries.values()].filter(fits),
     page(before = Number.POSITIVE_INFINITY) {
       const found = [...entries.values()].filter(({ row }) => row.id < before).toReversed();
       const rows = found.slice(0, PAGE).map(({ row }) => row);

@@ -1,5 +1,6 @@
 // Finds one next step for an answer that is not the expected one (dev.md §3.4). Sending and telling call it each time
 // that more is known of a delivery.
+import { challengeIn } from '../auth/signed-challenge.ts';
 import type { Entry } from './delivery-log.ts';
 import type { Seller } from './sellers.ts';
 import type { ShownFinding, Told } from './wire.ts';
@@ -15,20 +16,27 @@ type Rule = (entry: Entry, seller: Seller) => string | undefined;
 
 const isSuccess = (status = 0): boolean => status >= 200 && status < 300;
 
+const lacks = (line: string): string =>
+  `The receiver's senders lack dev's seller. Paste into its options: ${line}`;
+
+const otherUrl = (publicUrl: string): string =>
+  `This delivery was signed for ${publicUrl}, and the receiver verifies for another URL. Its publicUrl has to be exactly ${publicUrl} (or end in /* and cover it), or start dev with --public-url and the publicUrl of the receiver.`;
+
+const NOT_APPROVED =
+  'The receiver did not approve the proof of control: its option onChallenge has to resolve to true for it. Paste into its options: onChallenge: async ({ authMatches }) => authMatches,';
+
 /**
  * Steps by code, for a receiver that refuses what `explain` passes: its configuration differs from what dev sends.
  */
 const BY_CODE: Readonly<Record<string, Word>> = {
-  webhook_signature_key_unknown: (_, { line }) =>
-    `The receiver does not know this seller. Paste into its options: ${line}`,
+  webhook_signature_key_unknown: (_, { line }) => lacks(line),
   webhook_signature_key_purpose_invalid: (_, { line }) =>
     `The receiver has this seller's key for another purpose than webhook-signing, or for another algorithm. Take its pins out, and paste into its options: ${line}`,
   webhook_signature_invalid: ({ row }, { publicUrl, line }) =>
     row.scheme === 'hmac'
       ? `The body was changed before the receiver got it, or the receiver has another secret. Give it the bytes as they came (Express: before express.json()), and paste into its options: ${line}`
-      : `The receiver verifies for another URL. Its publicUrl has to be exactly ${publicUrl}, or start dev with --public-url and that of the receiver.`,
-  webhook_target_uri_malformed: (_, { publicUrl }) =>
-    `The receiver's publicUrl has another host. It has to be exactly ${publicUrl}, or start dev with --public-url and that of the receiver.`,
+      : otherUrl(publicUrl),
+  webhook_target_uri_malformed: (_, { publicUrl }) => otherUrl(publicUrl),
   webhook_signature_tag_invalid: () =>
     'The receiver accepts another protocol name. Start dev with --protocol and the one of its option protocol.',
   webhook_signature_window_invalid: () =>
@@ -41,8 +49,7 @@ const BY_CODE: Readonly<Record<string, Word>> = {
   webhook_mode_mismatch: (_, { line }) =>
     `The receiver expects another scheme of this seller. Paste into its options: ${line}`,
   invalid_token: (_, { line }) => `The receiver has another token. Paste into its options: ${line}`,
-  challenge_refused: () =>
-    'The receiver did not approve the proof of control: its option onChallenge has to resolve to true for it.',
+  challenge_refused: () => NOT_APPROVED,
 };
 
 /** Steps by status, if no code says more. */
@@ -58,8 +65,10 @@ const BY_STATUS: Readonly<Record<number, Word>> = {
     "The sender is over a cap of the receiver's: wait as Retry-After says, or raise maxRecordsPerSender.",
 };
 
-const NO_REASON =
-  "A 503 is a fault on the receiver's side. Its log says which; with devHooks() of proto-webhooks/testing it is shown here.";
+const noReason: Word = (_, { publicUrl }) =>
+  `A 503 is a fault on the receiver's side, and its log says which: a publicUrl that is not ${publicUrl}, a body parser in front of it (Express: express.json()), senders without dev's seller, a handler that throws, or a store that is away. To see here which it is, paste into its file, and into its options:
+import { devHooks } from 'proto-webhooks/testing';
+...devHooks(),`;
 
 const NO_ECHO =
   'The answer to a proof of control has to be exactly {"challenge": "<the same>"} with 2xx: the library answers so where onChallenge resolves to true. Pass it on as it is.';
@@ -101,8 +110,33 @@ const byCode: Rule = (entry, seller) => {
   return isFound ? undefined : word?.(entry, seller);
 };
 
-const unavailable: Rule = ({ row, tellings }) =>
-  row.status === 503 ? (reasonOf(tellings) ?? NO_REASON) : undefined;
+/** Why no key decides, as the receiver told: it names each of its senders whose keys it could not get. */
+function keysOf(tellings: readonly Told[]): string | undefined {
+  const told = tellings.findLast((one) => one.hook === 'outcome' && one.code === 'keys_unavailable');
+  return told?.hook === 'outcome' && told.sender === undefined ? told.detail : undefined;
+}
+
+const keys: Rule = ({ tellings }, { agentUrl, line }) => {
+  const detail = keysOf(tellings);
+  if (detail === undefined) return undefined;
+  if (!detail.includes(agentUrl)) return lacks(line);
+  return detail.includes('cooling down')
+    ? 'Wait 30 s, then send it signed anew: a receiver asks for keys at most once in that time.'
+    : undefined;
+};
+
+/** The receiver found the URL that was signed, and its own words warn of a replay, which dev's delivery is not. */
+const signedFor: Rule = ({ tellings }, { publicUrl }) =>
+  tellings.some(
+    (told) =>
+      (told.hook === 'alarm' && told.code === 'public_url_mismatch') ||
+      (told.hook === 'outcome' && told.code === 'misconfigured' && told.detail?.includes(' signed for ')),
+  )
+    ? otherUrl(publicUrl)
+    : undefined;
+
+const unavailable: Rule = (entry, seller) =>
+  entry.row.status === 503 ? (reasonOf(entry.tellings) ?? noReason(entry, seller)) : undefined;
 
 const redirected: Rule = ({ row: { status = 0 }, answer }) =>
   status >= 300 && status < 400
@@ -110,7 +144,8 @@ const redirected: Rule = ({ row: { status = 0 }, answer }) =>
     : undefined;
 
 const html: Rule = (entry, { forward }) =>
-  isHtml(entry)
+  // The page of a framework without that route (Express) is a 404 like any other.
+  isHtml(entry) && entry.row.status !== 404
     ? `A page of HTML came from POST ${pathOf(forward)}: another route answers there. Mount the receiver at that path, or start dev with another --forward.`
     : undefined;
 
@@ -119,6 +154,9 @@ const explained: Rule = ({ row: { status }, explanation }) => {
   return finding && (status === 400 || status === 401) ? fixOf(finding) : undefined;
 };
 
+const unapproved: Rule = ({ row: { status }, posted }) =>
+  status === 403 && challengeIn(posted.body) ? NOT_APPROVED : undefined;
+
 const byStatus: Rule = (entry, seller) => BY_STATUS[entry.row.status ?? 0]?.(entry, seller);
 
 const otherwise: Word = ({ row: { status, code }, tellings }) =>
@@ -126,7 +164,18 @@ const otherwise: Word = ({ row: { status, code }, tellings }) =>
   `The receiver answered ${status}${code === undefined ? '' : ` ${code}`}. Its log says why.`;
 
 /** The rules in their order: the first that has a step decides. */
-const RULES: readonly Rule[] = [acceptedWrongly, byCode, unavailable, redirected, html, explained, byStatus];
+const RULES: readonly Rule[] = [
+  acceptedWrongly,
+  byCode,
+  keys,
+  signedFor,
+  unavailable,
+  redirected,
+  html,
+  explained,
+  unapproved,
+  byStatus,
+];
 
 function answeredWrongly(entry: Entry, seller: Seller): string {
   for (const rule of RULES) {

@@ -126,11 +126,11 @@ export function proofOf(posted: Posted, protocol: string): string | undefined {
 
 /** True if the answer is the expected one; a 2xx to a proof of control has to have its echo. */
 function fits({ status, code, or }: Expected, answer: Answer, body: Uint8Array): boolean {
+  if (or !== undefined && answer.status === or) return true;
   if (status === '2xx') {
     const challenge = challengeIn(body);
     return answer.outcome === 'success' && (!challenge || echoes(answer.body, challenge['challenge']));
   }
-  if (or !== undefined && answer.status === or) return true;
   return answer.status === status && (code === undefined || answer.code === code);
 }
 

@@ -40,7 +40,22 @@ const hasHeard = ({ tellings }: Entry, { hook }: Told): boolean =>
 
 /** True if the answer that is told may be the entry's. */
 const mayBe = ({ row }: Entry, told: Told): boolean =>
-  !('status' in told) || row.status === undefined || row.status === told.status;
+  told.hook === 'handled' || !('status' in told) || row.status === undefined || row.status === told.status;
+
+/** True if the entry was told to be a copy: no handler ran for it. */
+const isCopy = ({ tellings }: Entry): boolean =>
+  tellings.some((told) => told.hook === 'outcome' && (told.kind === 'duplicate' || told.kind === 'stale'));
+
+/** Unix ms of its answer: answers come in the order in which a receiver tells of them. */
+const answeredAt = ({ row: { at, ms } }: Entry): number =>
+  ms === undefined ? Number.POSITIVE_INFINITY : at + ms;
+
+/** The one that was answered first. Of those that have no answer yet: the one that was sent first. */
+const firstAnswered = (entries: readonly Entry[]): Entry | undefined =>
+  entries.reduce<Entry | undefined>(
+    (first, entry) => (first && answeredAt(first) <= answeredAt(entry) ? first : entry),
+    undefined,
+  );
 
 /** The delivery that a hook told of; undefined: none of dev's. */
 function aboutOf(told: Told, { log, now, sellers }: TellingParts): Entry | undefined {
@@ -50,10 +65,23 @@ function aboutOf(told: Told, { log, now, sellers }: TellingParts): Entry | undef
   const latest = (fits: (entry: Entry) => boolean): Entry | undefined =>
     log.findLast((entry) => isSent(entry) && fits(entry) && mayBe(entry, told) && !hasHeard(entry, told)) ??
     log.findLast((entry) => isSent(entry) && fits(entry));
+  // Copies of an event have one key, and the hook may tell of the first when the second has been sent.
+  const next = (fits: (entry: Entry) => boolean): Entry | undefined =>
+    firstAnswered(
+      log.all(
+        (entry) =>
+          isSent(entry) &&
+          fits(entry) &&
+          entry.row.at > now() - RECENT_MS &&
+          mayBe(entry, told) &&
+          !hasHeard(entry, told) &&
+          !(told.hook === 'handled' && isCopy(entry)),
+      ),
+    ) ?? latest((entry) => fits(entry) && !(told.hook === 'handled' && isCopy(entry)));
   if (told.hook === 'alarm')
     return latest(({ row }) => row.at > now() - RECENT_MS && row.state !== 'captured');
-  if ('proof' in told && told.proof !== undefined) return latest(({ proof }) => proof === told.proof);
-  if ('key' in told && told.key !== undefined) return latest(({ key }) => key === told.key);
+  if ('proof' in told && told.proof !== undefined) return next(({ proof }) => proof === told.proof);
+  if ('key' in told && told.key !== undefined) return next(({ key }) => key === told.key);
   // A body without an event has neither key nor proof. An outcome may also lack a sender: it was decided before the
   // sender was known, e.g. because a store is away. Then it is one of dev's if dev has just sent a delivery with that
   // answer.

@@ -93,7 +93,7 @@ export interface World {
   readonly play: (name: string, order?: object) => Promise<ScenarioRun>;
 }
 
-interface WorldOptions extends Partial<Omit<ReceiverOptions, 'senders'>> {
+export interface WorldOptions extends Partial<Omit<ReceiverOptions, 'senders'>> {
   /** In place of a receiver. */
   readonly listener?: RequestListener;
   readonly dev?: Partial<DevOptions>;

@@ -14,6 +14,10 @@ describe('a receiver that answers badly', () => {
       (_, res) => void res.writeHead(404).end(),
       'Nothing is mounted at POST /webhooks/signature (404)',
     ],
+    'a framework without that route, as Express says it': [
+      (_, res) => void res.writeHead(404, { 'Content-Type': 'text/html; charset=utf-8' }).end(page),
+      'Nothing is mounted at POST /webhooks/signature (404)',
+    ],
     'a page of HTML': [
       (_, res) => void res.writeHead(500, { 'Content-Type': 'text/html' }).end(page),
       'A page of HTML came from POST /webhooks/signature',
@@ -33,6 +37,21 @@ describe('a receiver that answers badly', () => {
       'publicUrl has to be exactly http://127.0.0.1:',
     ],
     'a fault': [(_, res) => void res.writeHead(503).end(), 'devHooks()'],
+    'a fault, with what it may be': [
+      (_, res) => void res.writeHead(503).end(),
+      'a publicUrl that is not http://127.0.0.1:',
+    ],
+    'a fault, with the lines to paste': [
+      (_, res) => void res.writeHead(503).end(),
+      "import { devHooks } from 'proto-webhooks/testing';\n...devHooks(),",
+    ],
+    'another URL, with what was signed': [
+      (_, res) =>
+        void res
+          .writeHead(401, { 'WWW-Authenticate': 'Signature error="webhook_target_uri_malformed"' })
+          .end(),
+      'This delivery was signed for http://127.0.0.1:',
+    ],
     'an answer that is none': [(_, res) => void res.writeHead(299).destroy(), 'Nothing answers at'],
     'a teapot': [(_, res) => void res.writeHead(418).end(), 'answered 418'],
   };
@@ -56,6 +75,14 @@ describe('a receiver that answers badly', () => {
       status: 200,
       asExpected: false,
       next: expect.stringContaining('{"challenge": "<the same>"}'),
+    });
+  });
+
+  it('refuses a proof of control: the option to paste', async () => {
+    const { send } = await world({ onChallenge: async () => false });
+    expect(await send({ payload: { kind: 'challenge' } })).toMatchObject({
+      status: 403,
+      next: expect.stringContaining('onChallenge: async ({ authMatches }) => authMatches,'),
     });
   });
 

@@ -75,26 +75,30 @@ describe('scenarios', () => {
     const { play, dev } = await world();
     const run = await play('key-rotation');
     expect(run).toMatchObject({ state: 'passed' });
+    expect(run.steps.map(({ ok }) => ok)).not.toContain(false);
     expect(run.steps.length).toBeGreaterThanOrEqual(3);
     const jwks = await fetch(`${dev.sellers[0]?.agentUrl}/jwks.json`);
     expect(((await jwks.json()) as { keys: unknown[] }).keys).toHaveLength(3);
   }, 60_000);
 
   it('a new key that a receiver cannot look for yet is sent once more when it can', async () => {
-    const answers = [true, false, true, true];
+    const statuses = [200, 503, 200, 200];
     const waits: number[] = [];
+    const notes: (string | undefined)[] = [];
     const sent: (boolean | undefined)[] = [];
     const kit = {
       payloads: samplePayloads(),
       addKey: async () => ({ kid: 'new' }),
       sleep: async (ms: number) => waits.push(ms),
+      waiting: (note?: string) => notes.push(note),
       send: async ({ key }: { key?: object }) => {
         sent.push(key !== undefined);
-        return { asExpected: answers.shift() } as DeliveryRow;
+        return { asExpected: true, status: statuses.shift() } as DeliveryRow;
       },
     };
     await SCENARIOS['key-rotation']?.run(kit as unknown as ScenarioKit);
     expect(sent).toEqual([false, true, true, false]);
     expect(waits).toEqual([31_000]);
+    expect(notes).toEqual([expect.stringContaining('at most once in 30 s'), undefined]);
   });
 });

@@ -85,7 +85,7 @@ describe('faults: the first view names the cause, and what to do is one click aw
     const senders = [{ agentUrl: 'https://seller.example/mcp', pins: [publicJwk] }];
     await using _ = await receive(dev, { senders });
     await send(open.page);
-    await rowSays(open.page, '401', 'webhook_signature_key_unknown', 'does not know this seller');
+    await rowSays(open.page, '401', 'webhook_signature_key_unknown', "senders lack dev's seller");
     await stepSays(open.page, 'Paste into its options', dev.seller('signature').line);
     await open.page.locator('.next').getByRole('button', { name: 'Copy' }).click();
     expect(await open.page.evaluate('navigator.clipboard.readText()')).toBe(dev.seller('signature').line);
