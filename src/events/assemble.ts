@@ -1,5 +1,5 @@
-// Makes an event from a draft: decides its kind and adds the typed parts (verification.md §7.33 to §7.37). Called
-// by `reading.ts` after the envelope rules.
+// Makes an event from a draft: decides its kind and adds the typed parts (verification.md §7.33 to §7.37).
+// Called by `reading.ts` after the envelope rules.
 
 import { defined, isJsonObject, present, textMember } from '../codec/members.ts';
 import type { InexactNumbers } from '../codec/inexact-numbers.ts';

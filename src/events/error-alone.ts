@@ -1,5 +1,5 @@
-// Tells if an answer has only an error, or a result too (calls.md §1.9). Called while events, answers of calls and
-// polls are read.
+// Tells if an answer has only an error, or a result too (calls.md §1.9).
+// Called while events, answers of calls and polls are read.
 
 import { isJsonObject, type JsonObject, present, textMember } from '../codec/members.ts';
 import { ERROR_MEMBERS, errorsIn } from './error-object.ts';

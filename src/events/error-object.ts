@@ -1,5 +1,6 @@
 // Converts the errors that sellers report, in any of their shapes, into one shape (verification.md §7.35, calls.md
-// §2). Called for events, answers of calls and polls.
+// §2).
+// Called for events, answers of calls and polls.
 
 import { defined, isJsonObject, type JsonObject, present, textMember } from '../codec/members.ts';
 import { MAX_TEXT, printableText } from '../codec/printable.ts';

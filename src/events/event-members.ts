@@ -1,5 +1,6 @@
 // Adds and changes members of events without losing the raw body. A spread would lose it, because it is not
-// enumerable. Called wherever an event is made or copied.
+// enumerable.
+// Called wherever an event is made or copied.
 
 import type { Event } from './event.ts';
 

@@ -1,5 +1,5 @@
-// Decides the form and family of a body, by the names in it or by its shape (verification.md §7.6 to §7.8). Called
-// by `reading.ts` for every body, and by `agent.ts` for results.
+// Decides the form and family of a body, by the names in it or by its shape (verification.md §7.6 to §7.8).
+// Called by `reading.ts` for every body, and by `agent.ts` for results.
 
 import { isJsonObject, type JsonObject, present, textMember } from '../codec/members.ts';
 import { hasReportType, isBareReport } from './delivery-report.ts';

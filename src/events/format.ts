@@ -1,5 +1,6 @@
 // Detects the transport of a body, and removes the wrapper of agent-transport payloads (verification.md §7.12,
-// §7.13, contract.md §6.6). Called while bodies are read, and for answers of calls.
+// §7.13, contract.md §6.6).
+// Called while bodies are read, and for answers of calls.
 
 import { isJsonObject, type JsonObject, present, textMember } from '../codec/members.ts';
 import { isPrintable } from '../codec/printable.ts';

@@ -1,5 +1,6 @@
 // Finds a task's status in an object that may also be a result with a status of its own (calls.md §1.1, §1.2,
-// §1.5). Called for agent payloads, answers of calls and polls.
+// §1.5).
+// Called for agent payloads, answers of calls and polls.
 
 import { isJsonObject, type JsonObject, present, textMember } from '../codec/members.ts';
 import { isErrorAlone } from './error-alone.ts';

@@ -1,5 +1,5 @@
-// The texts of warnings, and the list of members that do not fit a schema. Called while events are read, and by the
-// stages that add warnings.
+// The texts of warnings, and the list of members that do not fit a schema.
+// Called while events are read, and by the stages that add warnings.
 
 import { printableName } from '../codec/printable.ts';
 import type { WarningCode } from '../shared/codes.ts';

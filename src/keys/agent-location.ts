@@ -1,5 +1,6 @@
 // Steps 1 to 3 of key discovery: from a sender, through brand.json, to the URL of its JWKS (verification.md §5.1 to
-// §5.3, §5.20). Called by `sender-keys.ts`; `keys check` of the command line shows the near misses found here.
+// §5.3, §5.20).
+// Called by `sender-keys.ts`; `keys check` of the command line shows the near misses found here.
 
 import type { Alarm, RaiseAlarm } from '../shared/alarms.ts';
 import { putBounded } from '../shared/bounded.ts';

@@ -1,5 +1,6 @@
 // Bounds the memory of the document cache: estimates sizes, reserves memory, and drops the least recently used
-// documents (verification.md §5.18). Called by `document-cache.ts` alone.
+// documents (verification.md §5.18).
+// Called by `document-cache.ts` alone.
 
 import { type CacheState, type Entry, isWithin, runningFetch } from './document.ts';
 

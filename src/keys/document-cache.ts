@@ -1,6 +1,6 @@
 // The cache of key documents: decides when a document is fetched, and how long a copy is used (verification.md
-// §5.4, §5.15 to §5.19). Called by `sender-keys.ts`, `publisher-pins.ts` and `revocation.ts`; `document.ts` runs a
-// single fetch.
+// §5.4, §5.15 to §5.19).
+// Called by `sender-keys.ts`, `publisher-pins.ts` and `revocation.ts`; `document.ts` runs a single fetch.
 
 import { dropEntry, dropExpired, noteSize, reserve } from './cache-room.ts';
 import { settledWithin } from '../shared/time-limits.ts';

@@ -1,5 +1,6 @@
 // Parses a JWKS into keys by `kid`, imports each once, and keeps a working key that a seller replaces by a broken
-// one (verification.md §5.4). Called for JWKS documents, configured pins and publishers' pins.
+// one (verification.md §5.4).
+// Called for JWKS documents, configured pins and publishers' pins.
 
 import { canonicalJson } from '../codec/canonical-json.ts';
 import { quoted } from '../codec/printable.ts';

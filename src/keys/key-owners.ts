@@ -1,5 +1,6 @@
 // Decides if a key is its sender's own when a URL has several senders, before the key is used for the first time
-// (verification.md §2.36). Called by the resolver; the signature check asks `firstUse` after a key has verified.
+// (verification.md §2.36).
+// Called by the resolver; the signature check asks `firstUse` after a key has verified.
 
 import type { RaiseAlarm } from '../shared/alarms.ts';
 import { materialOf } from '../auth/rfc9421/revoked-at.ts';

@@ -1,5 +1,6 @@
-// Records thumbprints of the keys that senders published and used, for 400 days (verification.md §2.36). Read by
-// `key-owners.ts` if a sender cannot be asked. A record tells who owns a key; it never verifies a signature.
+// Records thumbprints of the keys that senders published and used, for 400 days (verification.md §2.36).
+// Read by `key-owners.ts` if a sender cannot be asked. A record tells who owns a key; it never verifies a
+// signature.
 
 import type { Logger } from '../shared/alarms.ts';
 import { materialOf } from '../auth/rfc9421/revoked-at.ts';

@@ -1,5 +1,6 @@
 // Searches a key id among the senders of a delivery, and decides the order of senders and the waiting time
-// (verification.md §5.6, §5.7, §5.21). Called by the resolver; `sender-search.ts` searches for one sender.
+// (verification.md §5.6, §5.7, §5.21).
+// Called by the resolver; `sender-search.ts` searches for one sender.
 
 import { putBounded } from '../shared/bounded.ts';
 import type { SenderEntry } from '../config/sender-entry.ts';

@@ -1,5 +1,5 @@
-// Lifetimes of key documents, and back-off after failed fetches (verification.md §5.17, §5.19). Called by the
-// document cache; `keys check` of the command line uses it to explain a receiver's behaviour.
+// Lifetimes of key documents, and back-off after failed fetches (verification.md §5.17, §5.19).
+// Called by the document cache; `keys check` of the command line uses it to explain a receiver's behaviour.
 
 /**
  * Limits, in ms, for the time that a copy is used without another request. The server's `Cache-Control` chooses the

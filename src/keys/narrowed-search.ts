@@ -1,5 +1,5 @@
-// The search for one sender if publishers' pins restrict its JWKS, as in edition 3.3 (verification.md §5.5). Called
-// by `sender-search.ts` for senders for which `narrows` is true.
+// The search for one sender if publishers' pins restrict its JWKS, as in edition 3.3 (verification.md §5.5).
+// Called by `sender-search.ts` for senders for which `narrows` is true.
 
 import { sameMaterial } from '../auth/rfc9421/revoked-at.ts';
 import type { SenderEntry } from '../config/sender-entry.ts';

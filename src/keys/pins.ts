@@ -1,5 +1,6 @@
 // Pins that the owner configured for senders. Each list is parsed once, and each key imported once (verification.md
-// §5.5). Called by the resolver and by each sender's search.
+// §5.5).
+// Called by the resolver and by each sender's search.
 
 import type { Jwk } from '../crypto/engine.ts';
 import { unfitReason } from '../auth/rfc9421/key-policy.ts';

@@ -1,6 +1,6 @@
 // The URLs at which a sender's keys are searched: the well-known one, and the one that the seller declares
-// (verification.md §5.1a). The code calls them places. Called by the resolver around every search; each place is
-// searched like a separate sender.
+// (verification.md §5.1a). The code calls them places.
+// Called by the resolver around every search; each place is searched like a separate sender.
 
 import type { RaiseAlarm } from '../shared/alarms.ts';
 import { isThenable } from '../shared/realms.ts';

@@ -1,5 +1,6 @@
 // Keys that publishers pin for a sender in their adagents.json. An entry that becomes invalid stays in force for a
-// time (verification.md §5.5, §5.18, §5.28). Called by each sender's search and by `key-owners.ts`.
+// time (verification.md §5.5, §5.18, §5.28).
+// Called by each sender's search and by `key-owners.ts`.
 
 import type { RaiseAlarm } from '../shared/alarms.ts';
 import { putBounded } from '../shared/bounded.ts';

@@ -1,5 +1,6 @@
 // Connects the parts of this folder: `createKeyResolver` finds keys and revocations for deliveries (verification.md
-// §5). Loaded on demand by `on-demand.ts`; the vectors and `explain` use it directly.
+// §5).
+// Loaded on demand by `on-demand.ts`; the vectors and `explain` use it directly.
 
 import type { RaiseAlarm } from '../shared/alarms.ts';
 import type { SafeLogger } from '../shared/logging.ts';

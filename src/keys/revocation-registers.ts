@@ -1,5 +1,6 @@
 // The revocation lists in force, by URL. A register records the senders that depend on a list, when the list is
-// forgotten, and how lists are merged (verification.md §5.23). Called by `revocation.ts` alone.
+// forgotten, and how lists are merged (verification.md §5.23).
+// Called by `revocation.ts` alone.
 
 import type { Protocols } from '../shared/wire-names.ts';
 import { placeName, type SenderEntry } from '../config/sender-entry.ts';

@@ -1,6 +1,6 @@
 // Check 9: fetches and polls revocation lists, and decides if a key is revoked (verification.md §2.9, §5.24 to
-// §5.26). Called by the resolver; `revocation-list.ts` parses a list, `revocation-registers.ts` keeps those in
-// force.
+// §5.26).
+// Called by the resolver; `revocation-list.ts` parses a list, `revocation-registers.ts` keeps those in force.
 
 import type { AlarmCode } from '../shared/codes.ts';
 import type { RaiseAlarm } from '../shared/alarms.ts';

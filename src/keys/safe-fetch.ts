@@ -1,5 +1,6 @@
 // Fetches one key document under all rules, and bounds the fetches of a delivery (verification.md §5.10 to §5.16,
-// §5.21). Called by the document cache, calls to sellers and the registry client; `net` makes the connection.
+// §5.21).
+// Called by the document cache, calls to sellers and the registry client; `net` makes the connection.
 
 import { printableName } from '../codec/printable.ts';
 import { limited, orAborted, untilRejected } from '../shared/time-limits.ts';

@@ -1,5 +1,6 @@
 // Finds a sender's key set: from brand.json to its `jwks_uri`, and from there to the JWKS (verification.md §5.1 to
-// §5.4). Called by each sender's search, by `key-owners.ts` and for signatures of revocation lists.
+// §5.4).
+// Called by each sender's search, by `key-owners.ts` and for signatures of revocation lists.
 
 import type { SenderEntry } from '../config/sender-entry.ts';
 import type { LoadBrandJson, Location, Locator } from './agent-location.ts';

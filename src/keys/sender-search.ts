@@ -1,5 +1,6 @@
 // The search for a key of one sender: in its own pins, in publishers' pins and in its JWKS (verification.md §5.4,
-// §5.5). Called by `key-search.ts`; `narrowed-search.ts` replaces it for senders of edition 3.3 with publishers.
+// §5.5).
+// Called by `key-search.ts`; `narrowed-search.ts` replaces it for senders of edition 3.3 with publishers.
 
 import type { RaiseAlarm } from '../shared/alarms.ts';
 import type { SenderEntry } from '../config/sender-entry.ts';

@@ -1,5 +1,5 @@
-// Validators of a fetched document, and the conditional headers made from them (RFC 9110 §8.8, §13.1). Called by
-// `document.ts` for refreshes.
+// Validators of a fetched document, and the conditional headers made from them (RFC 9110 §8.8, §13.1).
+// Called by `document.ts` for refreshes.
 
 /** Values from a server with which a request can ask if the copy is still current (RFC 9110 §8.8). */
 export interface Validators {

@@ -1,5 +1,6 @@
 // Turns a verdict into the outcome: makes the answer, logs, raises alarms, and calls the owner's hooks
-// (admission.md §2.5, §2.14). Called once for each delivery by the receiver and the verifier, however it ended.
+// (admission.md §2.5, §2.14).
+// Called once for each delivery by the receiver and the verifier, however it ended.
 
 import { docsOf } from '../shared/alarms.ts';
 import { noteOutcome } from './health.ts';

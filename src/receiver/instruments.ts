@@ -1,5 +1,5 @@
-// The hooks with which `proto-webhooks/otel` observes a receiver from inside. The receiver calls them; each is
-// absent if nothing observes it.
+// The hooks with which `proto-webhooks/otel` observes a receiver from inside.
+// The receiver calls them; each is absent if nothing observes it.
 
 import type { Event } from '../events/event.ts';
 import type { Handled } from '../config/receiver-options.ts';

@@ -1,5 +1,6 @@
 // Counts deliveries and work after their answers, so that a receiver can stop without losing any (admission.md
-// §2.13). Made once per receiver or verifier.
+// §2.13).
+// Made once per receiver or verifier.
 
 import { settledWithin } from '../shared/time-limits.ts';
 

@@ -1,5 +1,6 @@
 // The nonces of a verifier: kept in this process like in a store, or passed to the owner's `burn` (admission.md
-// §2.19, §2.20). In a chunk of its own, because a receiver has a store and does not need it.
+// §2.19, §2.20).
+// In a chunk of its own, because a receiver has a store and does not need it.
 
 import type { Identity } from '../auth/auth-contract.ts';
 import type { Burn } from '../config/verifier-options.ts';

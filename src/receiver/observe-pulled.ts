@@ -1,5 +1,6 @@
 // Makes an event from an answer that the buyer asked for, in the same form as a seller's webhook (owed.md §4.3,
-// §6.5). Called by `observe-report.ts` and `observe-state.ts`, which define the two kinds.
+// §6.5).
+// Called by `observe-report.ts` and `observe-state.ts`, which define the two kinds.
 
 import { utf8 } from '../codec/encoding.ts';
 import { isLongerJson } from '../codec/json-size.ts';

@@ -1,5 +1,5 @@
-// Passes a pulled delivery report to the handlers (owed.md §4.3). Called by the reconciler for each window whose
-// report it requested from the seller.
+// Passes a pulled delivery report to the handlers (owed.md §4.3).
+// Called by the reconciler for each window whose report it requested from the seller.
 
 import type { DeliveryReport } from '../events/event.ts';
 import type { Observed } from '../events/observation.ts';

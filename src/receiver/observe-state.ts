@@ -1,5 +1,5 @@
-// Passes a pulled state to the handlers, for example an impairment in a snapshot (owed.md §6.5). Called by the
-// reconciler.
+// Passes a pulled state to the handlers, for example an impairment in a snapshot (owed.md §6.5).
+// Called by the reconciler.
 
 import { defined, type JsonObject } from '../codec/members.ts';
 import type { EventSubscription } from '../events/event.ts';

@@ -1,6 +1,6 @@
 // `Receiver.observe`: makes an event from the report of another channel about a task, in the form of a
-// tool-transport envelope (admission.md §5.9). No seller sends it again. So it is acknowledged once stored, in both
-// modes, and a worker runs its handler.
+// tool-transport envelope (admission.md §5.9).
+// No seller sends it again. So it is acknowledged once stored, in both modes, and a worker runs its handler.
 
 import { utf8 } from '../codec/encoding.ts';
 import { isLongerJson } from '../codec/json-size.ts';

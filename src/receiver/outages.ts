@@ -1,6 +1,6 @@
 // Raises an alarm when the store or the handlers have failed for some time, and another when they work again
-// (admission.md §2.14). Deliveries, workers, health checks and ended runs report their results here; it asks
-// nothing and has no timer.
+// (admission.md §2.14).
+// Deliveries, workers, health checks and ended runs report their results here; it asks nothing and has no timer.
 
 import type { AlarmCode } from '../shared/codes.ts';
 import type { RaiseAlarm } from '../shared/alarms.ts';

@@ -1,5 +1,5 @@
-// Raises an alarm if no worker leases the events in the queue (admission.md §4.13). Called when an event is queued
-// or a worker asks for one, even in a process without a worker.
+// Raises an alarm if no worker leases the events in the queue (admission.md §4.13).
+// Called when an event is queued or a worker asks for one, even in a process without a worker.
 
 import { processTimer } from '../shared/single-flight.ts';
 import type { RaiseAlarm } from '../shared/alarms.ts';

@@ -1,6 +1,6 @@
 // `createReceiver`: connects the stages, from the arrival of headers to the answer (admission.md §2.1). `proceed`
-// has the stages after the body has arrived, `verify.ts` those before. Adapters call `open`, other callers
-// `verifyAndDispatch`.
+// has the stages after the body has arrived, `verify.ts` those before.
+// Adapters call `open`, other callers `verifyAndDispatch`.
 
 import type { WholeBody } from '../auth/auth-contract.ts';
 import type {

@@ -1,5 +1,6 @@
 // Finds the setting of the receiver that may have caused a refusal, and the advice for its alarm (verification.md
-// §2.37). Called by `refused.ts` after the answer; the table `SETTINGS` has a row for every code.
+// §2.37).
+// Called by `refused.ts` after the answer; the table `SETTINGS` has a row for every code.
 
 import type { AlarmCode, SettingCode } from '../shared/codes.ts';
 import { bearerToken, hmacSecretsOf, PUSH_TOKEN_FIELD } from '../auth/credentials.ts';

@@ -1,6 +1,7 @@
 // Reports a refusal to the owner: by a log line, by an alarm if a setting may be the cause, and by `onRefused`
-// (verification.md §2.37). Loaded on demand, and called after the answer was decided. For `onRefused`, some bodies
-// of refused deliveries are read.
+// (verification.md §2.37).
+// Loaded on demand, and called after the answer was decided. For `onRefused`, some bodies of refused deliveries are
+// read.
 
 import { type Alarm, docsOf } from '../shared/alarms.ts';
 import { readSignatureFields } from '../auth/rfc9421/checks.ts';

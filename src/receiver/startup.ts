@@ -1,5 +1,6 @@
 // Checks store, schema, durability, identity and keys before the first delivery, and loads the code that deliveries
-// need (admission.md §2.13, §7). Called by `ready()`, `start()`, the first delivery, the worker and health checks.
+// need (admission.md §2.13, §7).
+// Called by `ready()`, `start()`, the first delivery, the worker and health checks.
 
 import { singleFlight } from '../shared/single-flight.ts';
 import { settledWithin } from '../shared/time-limits.ts';

@@ -1,5 +1,6 @@
 // Takes the body of a delivery whose headers passed, chunk by chunk, with limits on memory and time
-// (verification.md §2.33). Adapters call `add`, `end` and `abort` on the ticket that `receiver.open` returned.
+// (verification.md §2.33).
+// Adapters call `add`, `end` and `abort` on the ticket that `receiver.open` returned.
 
 import type { RaiseAlarm } from '../shared/alarms.ts';
 import type { Proof, WholeBody } from '../auth/auth-contract.ts';

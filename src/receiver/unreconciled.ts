@@ -1,5 +1,6 @@
 // Finds media buys whose reports are not reconciled, because no process does it or none is fast enough (owed.md
-// §5.3). Called by `receiver.health`, if there are registrations.
+// §5.3).
+// Called by `receiver.health`, if there are registrations.
 
 import type { Health } from '../config/reports.ts';
 import { settledWithin } from '../shared/time-limits.ts';

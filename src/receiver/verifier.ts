@@ -1,5 +1,6 @@
 // `createVerifier`: the checks of a receiver without its store; the owner stores events and then commits them
-// (admission.md §2.18, §2.19). It shares the stages up to `read` with the receiver, through `verify.ts`.
+// (admission.md §2.18, §2.19).
+// It shares the stages up to `read` with the receiver, through `verify.ts`.
 
 import type { Readiness, RequestInfo } from '../config/receiver-options.ts';
 import {

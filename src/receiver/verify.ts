@@ -1,5 +1,6 @@
 // The stages that a receiver and a verifier share: `enter` checks the headers, `readWhole` the body (admission.md
-// §2.1). Between them, a ticket may wait for the body.
+// §2.1).
+// Between them, a ticket may wait for the body.
 
 import type { Proof, WholeBody } from '../auth/auth-contract.ts';
 import type { RequestInfo } from '../config/receiver-options.ts';

@@ -1,5 +1,5 @@
-// Makes the parts that a receiver and a verifier share: logs, alarms, keys, crypto engine, lifecycle. Code that
-// only deliveries need is loaded by the startup check, so that importing the package is fast.
+// Makes the parts that a receiver and a verifier share: logs, alarms, keys, crypto engine, lifecycle.
+// Code that only deliveries need is loaded by the startup check, so that importing the package is fast.
 
 import { refusedHook } from '../config/refused-hook.ts';
 import type { AuthContext } from '../auth/auth-contract.ts';

@@ -1,5 +1,5 @@
-// An event whose lease this process has, and the first copy of its body. Made by `admit`, the worker and the
-// operator; all three pass it to `dispatch` (admission.md §4.7).
+// An event whose lease this process has, and the first copy of its body.
+// Made by `admit`, the worker and the operator; all three pass it to `dispatch` (admission.md §4.7).
 
 import type { Config } from '../config/resolve-options.ts';
 import { Fault } from '../shared/errors.ts';

@@ -1,5 +1,5 @@
-// Raises alarms about facts that a delivery or an event revealed. None of them changes an answer. Called by the
-// stages, the inbox, `observe` and the verifier; admission.md §2.14 says which alarms repeat.
+// Raises alarms about facts that a delivery or an event revealed. None of them changes an answer.
+// Called by the stages, the inbox, `observe` and the verifier; admission.md §2.14 says which alarms repeat.
 
 import type { RaiseAlarm } from '../shared/alarms.ts';
 import type { WarningCode } from '../shared/codes.ts';

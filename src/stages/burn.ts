@@ -1,5 +1,6 @@
 // Marks the nonce of a delivery without an event as used, so that its bytes cannot be replayed (verification.md
-// §2.13). Called by `admit` for unreadable bodies, by proofs of control, and by a verifier's `commit`.
+// §2.13).
+// Called by `admit` for unreadable bodies, by proofs of control, and by a verifier's `commit`.
 
 import type { Identity } from '../auth/auth-contract.ts';
 import type { Config } from '../config/resolve-options.ts';

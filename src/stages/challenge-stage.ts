@@ -1,5 +1,6 @@
 // Answers a seller's proof of control. Registrations decide first; if they do not know it, the owner's
-// `onChallenge` does (verification.md §7.9). Loaded on demand by `src/receiver/verify.ts`, in place of `admit`.
+// `onChallenge` does (verification.md §7.9).
+// Loaded on demand by `src/receiver/verify.ts`, in place of `admit`.
 
 import type { SafeLogger } from '../shared/logging.ts';
 import { comparedWith, hmacSecretsOf } from '../auth/credentials.ts';

@@ -1,5 +1,5 @@
-// Converts any value that a handler threw into a short text that every store can keep. Called by `settle`; the
-// owner reads the text in logs, alarms and `receiver.inbox`.
+// Converts any value that a handler threw into a short text that every store can keep.
+// Called by `settle`; the owner reads the text in logs, alarms and `receiver.inbox`.
 
 import { isError } from '../shared/realms.ts';
 

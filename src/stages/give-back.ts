@@ -1,5 +1,5 @@
-// Returns a leased event to the queue without running it, so that no attempt is charged (admission.md §4.3). Called
-// by the receiver, the worker and the operator, for example if `started` returns undefined.
+// Returns a leased event to the queue without running it, so that no attempt is charged (admission.md §4.3).
+// Called by the receiver, the worker and the operator, for example if `started` returns undefined.
 
 import type { Config } from '../config/resolve-options.ts';
 import type { SafeLogger } from '../shared/logging.ts';

@@ -1,6 +1,6 @@
 // Refuses a delivery by its method, media type, encoding or size, before any other check (verification.md §7.23 to
-// §7.26). Called first for every delivery by `enter`; the receiver's ticket checks a streamed body with
-// `guardBody`.
+// §7.26).
+// Called first for every delivery by `enter`; the receiver's ticket checks a streamed body with `guardBody`.
 
 import { quoted } from '../codec/printable.ts';
 import type { Config } from '../config/resolve-options.ts';

@@ -1,6 +1,7 @@
 // Remembers that verified deliveries have proved URL and clock right. If a signature fails, checks if one of them
-// is wrong (verification.md §2.34, §2.35). Made once per receiver; `src/auth/rfc9421/verify.ts` calls it. The code
-// of these trials is loaded for the first delivery that fails.
+// is wrong (verification.md §2.34, §2.35).
+// Made once per receiver; `src/auth/rfc9421/verify.ts` calls it. The code of these trials is loaded for the first
+// delivery that fails.
 
 import type { HeadRequest, SetUpWatch } from '../auth/auth-contract.ts';
 import { once } from '../shared/single-flight.ts';

@@ -1,5 +1,5 @@
-// Compares the token in a webhook with the registered one (verification.md §6.9). Loaded on demand by
-// `src/receiver/verify.ts`, after the sender is proved and before `admit`.
+// Compares the token in a webhook with the registered one (verification.md §6.9).
+// Loaded on demand by `src/receiver/verify.ts`, after the sender is proved and before `admit`.
 
 import type { RaiseAlarm } from '../shared/alarms.ts';
 import { comparedWith, PUSH_TOKEN_FIELD } from '../auth/credentials.ts';

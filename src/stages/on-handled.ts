@@ -1,5 +1,5 @@
-// Reports the end of an event to `onHandled`, instruments and alarms (admission.md §2.14). Called by `admit`,
-// `settle` and the inbox, after the store has recorded the end.
+// Reports the end of an event to `onHandled`, instruments and alarms (admission.md §2.14).
+// Called by `admit`, `settle` and the inbox, after the store has recorded the end.
 
 import type { RaiseAlarm } from '../shared/alarms.ts';
 import type { SafeLogger } from '../shared/logging.ts';

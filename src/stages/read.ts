@@ -1,6 +1,7 @@
 // Reads an authentic body into an event, and into the facts that the store compares and keeps: the claim
-// (verification.md §7). Called by the receiver after `authenticate`. It does no I/O. An unreadable body is answered
-// only after `admit` has marked its nonce as used.
+// (verification.md §7).
+// Called by the receiver after `authenticate`. It does no I/O. An unreadable body is answered only after `admit`
+// has marked its nonce as used.
 
 import type { Identity } from '../auth/auth-contract.ts';
 import { canonicalJson } from '../codec/canonical-json.ts';

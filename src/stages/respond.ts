@@ -1,5 +1,5 @@
-// Converts a verdict to status, headers and body; it has the table of answers (admission.md §2.2). Called by
-// `finishOutcome` for every answer. Pure; no answer contains exception text, key ids or reasons.
+// Converts a verdict to status, headers and body; it has the table of answers (admission.md §2.2).
+// Called by `finishOutcome` for every answer. Pure; no answer contains exception text, key ids or reasons.
 
 import type { RefusedCode } from '../shared/codes.ts';
 import type { Refusal, Reply, Unavailability, Verdict } from '../shared/outcome.ts';

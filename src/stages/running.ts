@@ -1,5 +1,6 @@
 // Records the events that this process is running. So none starts twice, and suspects run one at a time
-// (admission.md §4.6, §4.7). Made once per receiver; used by `admit`, `dispatch`, the worker and redrives.
+// (admission.md §4.6, §4.7).
+// Made once per receiver; used by `admit`, `dispatch`, the worker and redrives.
 
 import { requestsMayShare } from '../shared/single-flight.ts';
 import type { SafeLogger } from '../shared/logging.ts';

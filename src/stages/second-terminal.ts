@@ -1,5 +1,6 @@
 // Reports that a task has ended a second time: by another channel, or under another idempotency key
-// (verification.md §2.19, admission.md §5.4a). Called by `admit` and `observe`, after the store decided.
+// (verification.md §2.19, admission.md §5.4a).
+// Called by `admit` and `observe`, after the store decided.
 
 import type { Alarm, RaiseAlarm } from '../shared/alarms.ts';
 import type { WarningCode } from '../shared/codes.ts';

@@ -1,5 +1,5 @@
-// Decides for which of several base URLs a delivery is meant (verification.md §4.16). Loaded on demand by `select`,
-// if `publicUrl` is a list.
+// Decides for which of several base URLs a delivery is meant (verification.md §4.16).
+// Loaded on demand by `select`, if `publicUrl` is a list.
 
 import type { Target } from '../auth/auth-contract.ts';
 import { compareHost } from '../auth/rfc9421/host.ts';

@@ -1,5 +1,6 @@
 // Answers 503 to a request whose path belongs to no base URL, because a proxy of the owner may have changed the
-// path (verification.md §4.15). Loaded on demand by `select` and `several-bases.ts`.
+// path (verification.md §4.15).
+// Loaded on demand by `select` and `several-bases.ts`.
 
 import { canonicalOrUndefined, pathAndQuery, type PublicUrl, written } from '../config/public-url.ts';
 import type { Head } from '../shared/delivery.ts';

@@ -1,5 +1,6 @@
 // Limits the trials of `clock-trial.ts` and `url-trial.ts` to one a second for each name (verification.md §2.34,
-// §2.35). Made by `misconfiguration.ts`, one for each kind of trial and base URL.
+// §2.35).
+// Made by `misconfiguration.ts`, one for each kind of trial and base URL.
 
 import type { PublicUrl } from '../config/public-url.ts';
 import type { Config } from '../config/resolve-options.ts';

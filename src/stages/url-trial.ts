@@ -1,6 +1,7 @@
 // If a signature fails with a known key, finds the URL that was signed, to tell a wrong `publicUrl` from a forgery
-// (verification.md §2.34). Made by `misconfiguration.ts`. It accepts no delivery and fetches nothing; with a
-// finding the answer is 503, not 401.
+// (verification.md §2.34).
+// Made by `misconfiguration.ts`. It accepts no delivery and fetches nothing; with a finding the answer is 503, not
+// 401.
 
 import type { HeadRequest, SetUpWatch, VerifiesFor } from '../auth/auth-contract.ts';
 import { receivedAuthority } from '../auth/rfc9421/host.ts';

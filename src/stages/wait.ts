@@ -1,5 +1,6 @@
 // Makes a delivery wait while another copy of its event, or another event of its task, is being handled
-// (admission.md §3.11). Called by `admit`; `settle` calls `wake` to end a wait early.
+// (admission.md §3.11).
+// Called by `admit`; `settle` calls `wake` to end a wait early.
 
 import { requestsMayShare } from '../shared/single-flight.ts';
 import { Fault } from '../shared/errors.ts';

@@ -1,5 +1,6 @@
 // Decides if addresses and URLs that counterparties chose may be used: only globally routable hosts, over https
-// (verification.md §5.10, §5.11). Called before every fetch and for every resolved address.
+// (verification.md §5.10, §5.11).
+// Called before every fetch and for every resolved address.
 
 /** An IP address as 4 or 16 bytes. */
 type Address = Uint8Array;

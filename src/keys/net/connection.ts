@@ -1,6 +1,6 @@
 // Connects to an address that was found to be public, and makes one HTTP request over that connection
-// (verification.md §5.12, §5.13). Called by `document-fetch.ts`, and by calls to sellers, on runtimes with Node's
-// modules.
+// (verification.md §5.12, §5.13).
+// Called by `document-fetch.ts`, and by calls to sellers, on runtimes with Node's modules.
 
 import { abortReason, onAbort, settledWithin } from '../../shared/time-limits.ts';
 import { sameAddress } from './addresses.ts';

@@ -1,6 +1,6 @@
 // The `fetch` for counterparties' URLs. It makes its own connections on Node and Deno, and uses the platform's
-// `fetch` elsewhere (verification.md §5.12). Made by the key resolver, calls to sellers and the registry client,
-// unless the owner passes a `fetch`.
+// `fetch` elsewhere (verification.md §5.12).
+// Made by the key resolver, calls to sellers and the registry client, unless the owner passes a `fetch`.
 
 import { limited, onAbort, orAborted } from '../../shared/time-limits.ts';
 import type { AnyFetch, AnyFetchInit, NameLookUp } from '../key-resolver.ts';
