@@ -45,7 +45,7 @@ interface Signer {
 }
 
 /**
- * Checks again that the time window of check 5 is not over: the body may have taken long, and the nonce is
+ * Checks again that the time window of check 5 is not over. The body may have taken long, and the nonce is
  * remembered only until then. Then performs check 11.
  */
 function identified(
