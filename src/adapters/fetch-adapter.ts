@@ -12,7 +12,7 @@ import {
   type AdapterTicket,
 } from './shared-adapter.ts';
 
-/** Reads the body to its end, or as far as the ticket takes it. */
+/** Reads the body to its end, or until the ticket accepts no more. */
 async function drain(reader: ReadableStreamDefaultReader<Uint8Array>, ticket: AdapterTicket): Promise<void> {
   try {
     for (;;) {
@@ -24,7 +24,7 @@ async function drain(reader: ReadableStreamDefaultReader<Uint8Array>, ticket: Ad
     ticket.abort();
     return;
   }
-  // `ticket.outcome` has the result, so it is not needed here.
+  // The result is in `ticket.outcome`, so it is not needed here.
   await ticket.end().catch(() => undefined);
 }
 
@@ -33,19 +33,18 @@ async function readBody({ body }: Request, ticket: AdapterTicket): AdapterTicket
   const reader: ReadableStreamDefaultReader<Uint8Array> = body.getReader();
   void drain(reader, ticket);
   const outcome = await ticket.outcome;
-  // Cancels a body that was not read to its end. Not awaited: the sender may take as long as it likes to
-  // notice.
+  // Cancels a body that was not read to its end. It is not awaited, because the sender may take any time to notice.
   reader.cancel().catch(() => undefined);
   return outcome;
 }
 
-/** Body of a request, from whichever stream it comes. */
+/** The body of a request, from any kind of stream. */
 export interface FetchBody {
-  /** Aborts when the sender has gone. */
+  /** Aborts when the sender has disconnected. */
   readonly signal: AbortSignal;
   /** True if other code has read it, or is reading it. */
   readonly isLost: () => boolean;
-  /** Reads to the end, or as far as the ticket takes the body. Never rejects. */
+  /** Reads the body to its end, or until the ticket accepts no more. Never rejects. */
   readonly read: (ticket: AdapterTicket) => AdapterTicket['outcome'];
   /** Drops a body that is not wanted. */
   readonly cancel: () => void;
@@ -61,7 +60,7 @@ export function bodyOf(request: Request): FetchBody {
   };
 }
 
-/** One `Request` on its way through an adapter, with what else the platform knows of it. */
+/** One `Request` that an adapter processes, with further facts from the platform. */
 export interface FetchExchange {
   /** The change that the owner has to make if the body was read before; each adapter has its own text. */
   readonly fix: string;

@@ -14,7 +14,7 @@ import {
 } from './shared-adapter.ts';
 import { isBytes } from '../shared/realms.ts';
 
-/** Time for an answer to cross the world and for the sender to hang up. Ms. */
+/** Time in ms that is enough for an answer to cross the world and for the sender to close the connection. */
 const LINGER_MS = 1_000;
 
 /** Bytes that a sender may typically have written before it reads. */
@@ -82,7 +82,10 @@ export interface NodeRequest extends Readable {
   readonly rawBody?: unknown;
 }
 
-/** Requests behind an answer with `Connection: close` must not be processed (RFC 9112 §9.6); Node would. */
+/**
+ * True if the connection's last answer had `Connection: close`. Later requests on it must not be processed (RFC
+ * 9112 §9.6), but Node would.
+ */
 const isClosing = (req: NodeRequest): boolean => req.socket?.[CLOSING] === true;
 
 const DECODED_FIX = 'req.setEncoding() was called: remove the call.';
@@ -94,7 +97,8 @@ function bytesGiven({ rawBody, body }: NodeRequest): Uint8Array | undefined {
 }
 
 /**
- * The change that the owner has to make if the stream cannot give the bytes any more.
+ * Returns the change that the owner has to make if the exact bytes can no longer be read from the stream. Undefined
+ * if they can.
  * @param fix the change if the body was read before.
  */
 function lostBytes(req: NodeRequest, fix: string): string | undefined {
@@ -104,21 +108,21 @@ function lostBytes(req: NodeRequest, fix: string): string | undefined {
 }
 
 /**
- * Reads the stream to its end, or as far as the ticket takes it. Never rejects. Listeners stay on a stream
- * that has ended: they are dropped with it.
+ * Reads the stream to its end, or until the ticket accepts no more. Never rejects. Listeners stay on a stream that
+ * has ended, and are dropped together with it.
  */
 export async function readStream(req: NodeRequest, ticket: AdapterTicket): AdapterTicket['outcome'] {
   if (req.destroyed) {
     ticket.abort();
     return undefined;
   }
-  // The rest stays in the socket: nothing beyond the cap is read, let alone kept.
+  // The remaining bytes stay in the socket: nothing above the limit is read.
   const onData = (chunk: Uint8Array): void => {
     if (!ticket.add(chunk)) req.pause();
   };
   const onEnd = (): void => (isClosing(req) ? ticket.abort() : end());
   const end = (): void => void ticket.end().catch(() => undefined);
-  // An upload that breaks off ends with `error`, `close` or both, and without `end`.
+  // An upload that breaks off emits `error`, `close` or both, but not `end`.
   const onGone = (): void => ticket.abort();
   req.on('data', onData).on('end', onEnd).on('error', onGone).on('close', onGone);
   // A proxy or a middleware that waits may have paused the stream. A listener alone would wait without end.
@@ -199,7 +203,7 @@ const HTTP2_NO_ERROR = 0;
 const HTTP2_INTERNAL_ERROR = 2;
 
 /**
- * HTTP/1.1: the connection ends with this answer, because the rest of the body stands before the next
+ * For HTTP/1.1: ends the connection after this answer, because the unread rest of the body is before the next
  * request.
  */
 async function writeAndClose(req: NodeRequest, res: NodeResponse, body: Uint8Array): Promise<void> {
@@ -227,7 +231,7 @@ function answerAndReset({ stream }: NodeRequest, { status, headers }: Reply): vo
 
 const NOTHING: Uint8Array = new Uint8Array(0);
 
-/** @returns a promise to wait for, if the connection ends with the answer. */
+/** Writes the answer. @returns a promise to wait for, if the connection ends with the answer. */
 function writeReply(
   req: NodeRequest,
   res: NodeResponse,
@@ -263,7 +267,7 @@ export function disconnectSignal(res: Pick<NodeResponse, 'writableEnded' | 'once
   return controller.signal;
 }
 
-/** One Node request on its way through an adapter. */
+/** One Node request that an adapter processes. */
 interface NodeExchange {
   /** The change that the owner has to make if the body was read before; each adapter has its own text. */
   readonly fix: string;
@@ -297,7 +301,7 @@ export function serveSafely(receiver: AdapterReceiver, exchange: NodeExchange): 
   serve(receiver, exchange).catch(() => breakOff(exchange.req));
 }
 
-/** The answer cannot be written: the sender sees a broken connection or stream, and tries again. */
+/** Breaks the connection or stream, because the answer cannot be written. The sender notices it and tries again. */
 function breakOff(req: NodeRequest): void {
   if (isHttp2(req)) req.stream?.close(HTTP2_INTERNAL_ERROR);
   else req.socket?.destroy();

@@ -1,5 +1,5 @@
-// The common part of all adapters: their view of a receiver, answers to faults, and the check of who calls a
-// handler.
+// The common part of all adapters: the used parts of a receiver, and answers to faults. It also checks that the
+// right framework calls a handler.
 // Used by each adapter; the texts tell owners which line to change (docs/frameworks.md).
 
 import type { HeadersInput } from '../shared/delivery.ts';
@@ -84,7 +84,7 @@ export const isTicket = (opened: AdapterTicket | { readonly kind: string }): ope
   opened.kind === 'ticket';
 
 /**
- * Gives the delivery up, and answers that its body was read before.
+ * Ends the delivery, and answers that its body was read before.
  * @param fix the line to change.
  */
 export const consumed = ({ door }: AdapterReceiver, ticket: AdapterTicket, fix: string): Reply => {
@@ -94,7 +94,7 @@ export const consumed = ({ door }: AdapterReceiver, ticket: AdapterTicket, fix: 
   ).response;
 };
 
-/** Answer if the receiver cannot be asked: a fault on our side is never 4xx. */
+/** The answer if the receiver cannot be called. It is 503, because a fault on our side is never 4xx. */
 export const FAULT_REPLY: Reply = { status: 503, headers: { 'Retry-After': '5' }, body: '' };
 
 /** Answer to an unexpected exception: 503, and the owner's log names it. */
@@ -144,8 +144,8 @@ const isFetch: Shape = (value) =>
 const isNode: Shape = (value) => has(value, 'on', 'function') && has(value, 'headers', 'object');
 
 /**
- * First argument that each framework gives a handler, by what sets it apart. The first that fits names the
- * framework.
+ * For each framework, the features by which the first argument of its handlers is recognised. The first match
+ * decides.
  */
 const SHAPES: readonly (readonly [Caller, string, Shape])[] = [
   ['fetch', 'something that speaks the Fetch API', isFetch],
@@ -172,7 +172,7 @@ const TAKES: Readonly<Record<AdapterName, readonly Caller[]>> = {
 };
 
 const wiring = (message: string): ConfigError =>
-  // Frameworks answer with this status: a fault on our side is 503.
+  // Frameworks answer an error with this status. It is 503, because the fault is on our side.
   Object.assign(new ConfigError(message), { status: 503, statusCode: 503 });
 
 /** The error for a handler that was called with something that is not an HTTP request. */

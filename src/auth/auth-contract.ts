@@ -1,5 +1,5 @@
-// The types that every authentication scheme shares: a proof by headers, completed by the body
-// (verification.md §2.22, §2.33).
+// The types that all authentication schemes share: headers give a proof, which the body completes (verification.md
+// §2.22, §2.33).
 // Implemented by `bearer.ts`, `hmac.ts` and `rfc9421/verify.ts`; used by the stages and the receiver.
 
 import type { RaiseAlarm } from '../shared/alarms.ts';
@@ -10,7 +10,7 @@ import type { Refusal, Unavailability } from '../shared/outcome.ts';
 import type { Protocols } from '../shared/wire-names.ts';
 import type { AuthPolicy, SenderEntry } from '../config/sender-entry.ts';
 
-/** When a signature was made and when it ends (RFC 9421 §2.3). Unix seconds. */
+/** The times at which a signature was made and at which it expires (RFC 9421 §2.3). Unix seconds. */
 export interface SignatureWindow {
   readonly created: number;
   readonly expires: number;
@@ -36,26 +36,23 @@ export interface AuthContext {
   readonly keys: KeyResolver;
   readonly hostCheck: 'strict' | 'off';
   readonly raiseAlarm: RaiseAlarm;
-  /** Absent if there is no set-up to question: `explain` has a delivery and no receiver. */
+  /** Absent if there are no settings of a receiver to examine: `explain` has a delivery, but no receiver. */
   readonly setUp?: SetUpWatch;
 }
 
 /**
- * Finds out if a failed check is the receiver's own fault, which is never final (verification.md §2.34,
- * §2.35). It accepts nothing.
+ * Finds out if the receiver's own settings made a check fail; such a failure is never final (verification.md §2.34,
+ * §2.35). It never accepts a delivery.
  */
 export interface SetUpWatch {
-  /**
-   * Called for every delivery after a signature of the sender verified over the request's URL, within its
-   * window.
-   */
+  /** Called for every delivery whose signature verified for the request's URL and within its time window. */
   readonly verified: (sender: SenderEntry, request: HeadRequest) => void;
-  /** Counts deliveries that no base explained, by sender (verification.md §4.16). */
+  /** For each sender, the number of deliveries that verified for no base URL (verification.md §4.16). */
   readonly unexplained: Map<string, Unexplained>;
   /**
-   * Tries, after check 10 failed under these keys, whether the signature is for another URL than `publicUrl`,
-   * one that the request gives evidence of.
-   * @returns the answer if one verified.
+   * Called after check 10 failed with these keys: checks if the signature is for a URL other than `publicUrl`, of
+   * which the request gives evidence.
+   * @returns the answer if it is; otherwise undefined.
    */
   readonly signedElsewhere: (
     request: HeadRequest,
@@ -63,32 +60,33 @@ export interface SetUpWatch {
     verifies: VerifiesFor,
   ) => Promise<Unavailability | undefined>;
   /**
-   * Tries, after check 5 failed, whether this receiver's clock is wrong.
-   * @returns the answer if it is.
+   * Called after check 5 failed: checks if this receiver's clock is wrong.
+   * @returns the answer if it is; otherwise undefined.
    */
   readonly outsideWindow: (request: HeadRequest, late: LateDelivery) => Promise<Unavailability | undefined>;
 }
 
-/** Number of deliveries of one sender, within a second, that no base explained. */
+/** The number of one sender's deliveries, within a second, that verified for no base URL. */
 export interface Unexplained {
   /** Receiver's clock, Unix ms. */
   readonly since: number;
   readonly count: number;
 }
 
-/** A delivery outside its window by the receiver's clock, and the means to examine it further. */
+/** A delivery that is outside its time window by the receiver's clock, and functions to examine it further. */
 export interface LateDelivery {
   readonly window: SignatureWindow;
   /** Performs check 7. */
   readonly find: () => Promise<KeySearch>;
   /**
-   * Performs checks 8 to 10: the candidate whose key verifies, or `undecided` if that could not be decided.
+   * Performs checks 8 to 10. Returns the candidate whose key verified, or `undecided` if some key could not be
+   * tried.
    */
   readonly signer: (candidates: readonly Candidate[]) => Promise<Candidate | 'undecided' | undefined>;
 }
 
 /**
- * Performs checks 8 to 10 of one delivery for another URL, under these keys. Returns the candidate whose key
+ * Performs checks 8 to 10 of one delivery for another URL, with these keys. Returns the candidate whose key
  * verified.
  */
 export type VerifiesFor = (
@@ -96,19 +94,19 @@ export type VerifiesFor = (
   candidates: readonly Candidate[],
 ) => Promise<Candidate | undefined>;
 
-/** A URL that a delivery may be for, and the senders that may call it. */
+/** A URL for which a delivery may be meant, and the senders that may call it. */
 export interface Addressed {
-  /** The URL's base, identified by the object alone; absent for the first base. */
+  /** The base URL to which the URL belongs, identified by the object itself. Absent for the first base. */
   readonly base?: object;
   readonly target: Target;
   /** All of one scheme. */
   readonly senders: readonly SenderEntry[];
 }
 
-/** A delivery without its body, whose senders and scheme are known from registration. */
+/** A delivery without its body. Its senders and scheme are known from configuration. */
 export interface HeadRequest extends Addressed {
   readonly delivery: Head;
-  /** Other URLs that the delivery may be for (verification.md §4.16). */
+  /** Returns other URLs for which the delivery may be meant (verification.md §4.16). */
   readonly others?: (() => Promise<readonly Addressed[]>) | undefined;
   /** Arrival of the delivery, on the receiver's clock in Unix ms. */
   readonly arrivedAt: number;
@@ -119,12 +117,12 @@ export interface AuthRequest extends HeadRequest {
   readonly delivery: Delivery;
 }
 
-/** The sender, and the nonce to be claimed with the event (signatures only). */
+/** The authenticated sender, and for signatures the nonce that is recorded together with the event. */
 export interface Identity {
   readonly kind: 'authentic';
   readonly sender: SenderEntry;
   readonly scheme: AuthPolicy['scheme'];
-  /** The URL that it was judged by, if that may not be the first. */
+  /** The URL for which the delivery was verified, if that may not be the first one. */
   readonly target?: Target;
   /** True if the sender's previous credentials matched (HMAC and bearer). */
   readonly isPrevious?: true;
@@ -134,7 +132,8 @@ export interface Identity {
 }
 
 /**
- * Result of a scheme. Refusals, and faults of ours with a check's code, are values; other faults are thrown.
+ * Result of a scheme. Refusals are returned, and so are faults on our side that have a check's number; other faults
+ * are thrown.
  */
 export type AuthResult = Identity | Refusal | Unavailability;
 
@@ -147,7 +146,7 @@ export interface WholeBody {
   readonly wholeAt: number;
 }
 
-/** Headers that passed: the proof in them, and the check that is left for the body. */
+/** The proof in headers that passed, and the check that the body must still pass. */
 export interface Proof {
   readonly kind: 'proof';
   /** The sender; undefined if only the body can tell (HMAC). */
@@ -157,7 +156,7 @@ export interface Proof {
   readonly complete: (body: WholeBody) => AuthResult | Promise<AuthResult>;
 }
 
-/** The part of a scheme that headers alone decide. */
+/** The part of a scheme that needs only the headers. */
 export type Prove = (
   context: AuthContext,
   request: HeadRequest,
@@ -165,7 +164,7 @@ export type Prove = (
 
 export type Authenticate = (context: AuthContext, request: AuthRequest) => Promise<AuthResult>;
 
-/** Both halves of a scheme, for a delivery whose body is there. */
+/** Combines both parts of a scheme, for a delivery whose body is available. */
 export const whole =
   (prove: Prove): Authenticate =>
   async (context, request) => {

@@ -8,7 +8,7 @@ import { bearerToken, comparedWith } from './credentials.ts';
 import { type Authenticate, type AuthContext, type Identity, type Prove, whole } from './auth-contract.ts';
 
 /**
- * Refuses with the `Bearer` challenge: sellers retry after that, so a token can be rotated without losses.
+ * Refuses with the `Bearer` challenge. Sellers retry after it, so a token can be replaced without losing events.
  */
 function refuse(code: RefusedCode, detail: string): Refusal {
   return { kind: 'refused', code, detail, challenge: 'bearer' };
@@ -20,8 +20,8 @@ function fieldOf([sender]: readonly SenderEntry[]): string {
 }
 
 /**
- * The sender that one of the tokens belongs to. Every sender's tokens are compared, so that the time reveals
- * nothing about them.
+ * The sender that has this token. The tokens of all senders are compared, so that the time reveals nothing about
+ * them.
  */
 function ownerOf(
   token: string,
@@ -40,9 +40,9 @@ function ownerOf(
 }
 
 /**
- * Legacy bearer (verification.md §6.4, §6.8). The token is in `Authorization`, or alone in the header that
- * this URL's senders are registered with. It must be one of theirs; the previous token counts during a
- * rotation.
+ * Authenticates by a legacy bearer token (verification.md §6.4, §6.8). The token is in `Authorization`, or alone in
+ * the header with which this URL's senders are registered. It must belong to one of these senders. While a token is
+ * being replaced, the previous one is accepted too.
  */
 export const proveBearer: Prove = (context, { delivery, senders }) => {
   const field = fieldOf(senders);
@@ -60,5 +60,5 @@ export const proveBearer: Prove = (context, { delivery, senders }) => {
   };
 };
 
-/** Both halves, for a delivery whose body is there. */
+/** Performs both parts, for a delivery whose body is available. */
 export const authenticateBearer: Authenticate = whole(proveBearer);

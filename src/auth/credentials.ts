@@ -5,10 +5,10 @@ import type { Hashes } from '../crypto/engine.ts';
 import { equalBytes } from '../crypto/equal.ts';
 import type { AuthPolicy } from '../config/sender-entry.ts';
 
-/** The header in which kits of the agent transport send the token of a push registration. */
+/** The header in which client libraries of the agent transport send the token of a push registration. */
 export const PUSH_TOKEN_FIELD = 'x-a2a-notification-token';
 
-/** The sender's HMAC secrets: those for everything, or those for its reports. */
+/** The sender's HMAC secrets: those for all deliveries, or those for delivery reports only. */
 export function hmacSecretsOf(auth: AuthPolicy): readonly string[] {
   if (auth.scheme === 'hmac') return auth.secrets;
   return (auth.scheme === 'signature' && auth.reportSecrets) || [];

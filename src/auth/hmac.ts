@@ -21,12 +21,12 @@ import {
 /** Largest difference between a timestamp and the receiver's clock. Seconds (contract.md §5.15). */
 const MAX_SKEW = 300;
 
-/** Lower case only: the digest is compared as text, as senders write it (contract.md §5.14). */
+/** Only lower case matches, because the digest is compared as text, as senders write it (contract.md §5.14). */
 const SIGNATURE = /^sha256=[0-9a-f]{64}$/;
 
 /**
- * The value of a header that must occur once and not be empty. A repeated one does not tell which line was
- * signed. Neither value contains a comma of its own, so a comma means lines that a framework joined.
+ * The value of a header that must occur once and not be empty. If it is repeated, it is unknown which line was
+ * signed. Neither header's value contains a comma, so a comma means that a framework joined several lines.
  */
 function single({ headers }: Head, name: string): string | Refusal {
   const [line = '', ...rest] = headers.get(name) ?? [];
@@ -37,8 +37,8 @@ function single({ headers }: Head, name: string): string | Refusal {
 }
 
 /**
- * The protocol name of the delivery's HMAC headers; the first name if there are none. Headers of two names do
- * not tell which were signed (verification.md §6.1).
+ * The protocol name in the delivery's HMAC headers; the first accepted name if there are none. If there are headers
+ * of two names, it is unknown which were signed, so the delivery is refused (verification.md §6.1).
  */
 export function hmacProtocol(headers: HeaderFields, protocols: Protocols): Protocol | Refusal {
   const [first = protocols[0], ...others] = protocols.filter(
@@ -53,8 +53,8 @@ export function hmacProtocol(headers: HeaderFields, protocols: Protocols): Proto
 }
 
 /**
- * Refuses a timestamp that is no number, or more than 300 s from the receiver's clock, in whole seconds like
- * the sender's. `Number` accepts any digits here: very many are a time far away.
+ * Refuses a timestamp that is not a number, or differs by more than 300 s from the receiver's clock, both in whole
+ * seconds. `Number` accepts any count of digits; a very large number is simply a time too far away.
  */
 function checkTimestamp(
   text: string,
@@ -77,15 +77,15 @@ function checkTimestamp(
     code: 'clock_skew',
     message: `${detail}; more than ${MAX_SKEW} s are refused. Check both clocks.`,
     offsetMs: skew * 1000,
-    // Nothing is proved yet, so the alarm names a sender only if a single one may call this URL.
+    // The sender is not proved yet, so the alarm names one only if it is the only one that may call this URL.
     ...(only && others.length === 0 && { sender: only.agentUrl }),
   });
   return refused('webhook_signature_window_invalid', detail);
 }
 
 /**
- * The sender with a secret that made the signature. Stopping at the first match reveals time only to a party
- * that holds a secret: without one, every secret is tried.
+ * The sender whose secret made the signature. The search stops at the first match. Its time reveals something only
+ * to a party that has a secret, because without one all secrets are tried.
  */
 function signerOf(
   { timestamp, signature }: { readonly timestamp: string; readonly signature: string },
@@ -93,7 +93,7 @@ function signerOf(
   senders: readonly SenderEntry[],
   { hashes }: AuthContext,
 ): Pick<Identity, 'sender' | 'isPrevious'> | undefined {
-  // Length and alphabet are not secret, and the body need not be hashed to see that they are wrong.
+  // Length and alphabet are not secret, so a wrong form is refused before the body is hashed.
   if (!SIGNATURE.test(signature)) return undefined;
   const encoder = new TextEncoder();
   const signatureBytes = encoder.encode(signature);
@@ -110,9 +110,10 @@ function signerOf(
 }
 
 /**
- * Legacy HMAC-SHA256 over `<timestamp>.<raw body>`. The order is that of verification.md §6.1: headers of one
- * protocol name, both present, a numeric timestamp, within 300 s, then the digest. A signature that is not
- * `sha256=` with 64 lower-case hex digits fails like any wrong one. Only the body tells who sent it.
+ * Authenticates by legacy HMAC-SHA256 over `<timestamp>.<raw body>`. Checks are made in the order of
+ * verification.md §6.1: headers of one protocol name, both present, a numeric timestamp, within 300 s, then the
+ * digest. A signature in another form than `sha256=` with 64 lower-case hex digits counts as a wrong one. The
+ * sender is known only after the body.
  */
 export const proveHmac: Prove = (context, request) => {
   const protocol = hmacProtocol(request.delivery.headers, context.protocols);
@@ -135,5 +136,5 @@ export const proveHmac: Prove = (context, request) => {
   };
 };
 
-/** Both halves, for a delivery whose body is there. */
+/** Performs both parts, for a delivery whose body is available. */
 export const authenticateHmac: Authenticate = whole(proveHmac);

@@ -10,7 +10,7 @@ import { bearerToken } from './credentials.ts';
 
 type Scheme = AuthPolicy['scheme'];
 
-/** Finds the lower-case name of a header that is present and belongs to the scheme. */
+/** Returns the lower-case name of a present header that belongs to the scheme; undefined if there is none. */
 type Found = (headers: HeaderFields, protocols: Protocols) => string | undefined;
 
 function signatureField(headers: HeaderFields): string | undefined {
@@ -21,24 +21,27 @@ function signatureField(headers: HeaderFields): string | undefined {
 const present = (headers: HeaderFields, name: string): string | undefined =>
   headers.has(name) ? name : undefined;
 
-/** Accepts any protocol name: a delivery under the other name is still of another scheme. */
+/** Headers with any accepted protocol name are found, because each of them shows the HMAC scheme. */
 const hmacField: Found = (headers, protocols) =>
   firstNamed(protocols, ({ hmacSignatureHeader }) => present(headers, hmacSignatureHeader));
 
 const hmacTimestamp: Found = (headers, protocols) =>
   firstNamed(protocols, ({ hmacTimestampHeader }) => present(headers, hmacTimestampHeader));
 
-/** Headers of the schemes beside which a stray token is allowed. */
+/** The headers of each scheme that may be accompanied by an unrelated bearer token. */
 const OWN: Readonly<Record<Exclude<Scheme, 'bearer'>, Found>> = {
   signature: signatureField,
   hmac: (headers, protocols) => hmacField(headers, protocols) ?? hmacTimestamp(headers, protocols),
 };
 
-/** The name of a header that marks a request as signed, by either scheme; undefined if it has none. */
+/**
+ * Returns the name of a header that shows that the request is signed, by RFC 9421 or HMAC. Undefined if there is
+ * none.
+ */
 export const signingField: Found = (headers, protocols) =>
   signatureField(headers) ?? hmacField(headers, protocols);
 
-/** Headers that must not be present at all, because they prove a delivery under another scheme. */
+/** For each scheme, headers that must be absent, because they show that the delivery uses another scheme. */
 const FOREIGN: Readonly<Record<Scheme, Found>> = {
   signature: hmacField,
   hmac: signatureField,
@@ -46,8 +49,8 @@ const FOREIGN: Readonly<Record<Scheme, Found>> = {
 };
 
 /**
- * The scheme that a delivery is judged by: the registered one, or the one of its headers if HMAC counts for
- * reports (verification.md §2.22). Headers of both schemes together are a mismatch under either.
+ * The scheme by which a delivery is authenticated. It is the registered one, unless HMAC is allowed for reports;
+ * then the headers decide (verification.md §2.22). Headers of both schemes together are a mismatch in either case.
  */
 export function schemeOf(auth: AuthPolicy, headers: HeaderFields, protocols: Protocols): Scheme {
   if (auth.scheme !== 'signature' || !auth.reportSecrets) return auth.scheme;
@@ -60,13 +63,13 @@ function mismatch(detail: string): Refusal {
 }
 
 /**
- * Refuses a delivery of another scheme than its sender is registered with (verification.md §2.22, §2.23). A
- * bearer token counts only alone: proxies and gateways add `Authorization` to deliveries with headers of
- * their own scheme. Without headers of any scheme there is no mismatch; the registered scheme then reports
- * what is missing.
+ * Refuses a delivery that uses another scheme than the registered one (verification.md §2.22, §2.23). A bearer
+ * token is a sign of the bearer scheme only if it is alone, because proxies and gateways add `Authorization` to
+ * signed deliveries. Without headers of any scheme there is no mismatch; the registered scheme then reports what is
+ * missing.
  *
- * The answer has the `Signature` form for bearer senders too. The `Bearer` form is for a missing or wrong
- * token only (verification.md §6.4).
+ * The answer has the `Signature` form for bearer senders too. The `Bearer` form is only for a missing or wrong
+ * token (verification.md §6.4).
  */
 export function modeMismatch(
   scheme: Scheme,

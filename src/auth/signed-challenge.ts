@@ -10,8 +10,8 @@ import type { AuthContext, AuthRequest, HeadRequest, Proof } from './auth-contra
 import { authenticateSignature } from './rfc9421/verify.ts';
 
 /**
- * The proof of control in a body, before the sender is proved. It is all that a sender with a legacy scheme
- * may sign (verification.md §7.9). A larger body is not parsed.
+ * The proof of control in a body, before the sender is authenticated. A sender with a legacy scheme may sign
+ * nothing else (verification.md §7.9). A larger body is not parsed.
  */
 export function challengeIn(rawBody: Uint8Array): JsonObject | undefined {
   if (rawBody.byteLength > MAX_CHALLENGE_BYTES) return undefined;
@@ -20,8 +20,8 @@ export function challengeIn(rawBody: Uint8Array): JsonObject | undefined {
 }
 
 /**
- * True if a legacy sender's delivery may be a signed proof of control. The scheme's own headers may accompany
- * the signature. An HMAC signature at a bearer sender is another scheme's.
+ * True if a legacy sender's delivery may be a signed proof of control. Headers of the sender's own scheme may be
+ * there too. An HMAC signature from a bearer sender belongs to another scheme, so it is false then.
  */
 function mayBeSigned(
   { delivery: { headers }, senders }: HeadRequest,
@@ -39,8 +39,8 @@ export function isSignedChallenge(request: AuthRequest, context: Pick<AuthContex
 }
 
 /**
- * Performs checks 1 to 11 once the body is there. If the body is no proof of control, the result is
- * `mismatch`, and no key is looked up.
+ * Returns a proof that performs checks 1 to 11 when the body has arrived. If the body is no proof of control, its
+ * result is `mismatch`, and no key is looked up.
  */
 export function proveChallenge(
   context: AuthContext,

@@ -6,7 +6,7 @@ import type { InexactNumbers } from './inexact-numbers.ts';
 /** Options of `canonicalJson`. */
 export interface CanonicalOptions {
   /**
-   * Inexact numbers of the text that the value was parsed from: they are written exactly (verification.md
+   * Inexact numbers of the text from which the value was parsed. They are written with all digits (verification.md
    * §2.21).
    */
   readonly inexact?: InexactNumbers | undefined;
@@ -16,17 +16,18 @@ export interface CanonicalOptions {
 
 const AS_IT_IS: CanonicalOptions = {};
 
-/** The text so far, one for all levels: a text per level would be copied once per level. */
+/**
+ * The text written so far. It is shared by all levels, because a text for each level would be copied at each level.
+ */
 interface Writer {
   readonly options: CanonicalOptions;
   text: string;
 }
 
 /**
- * Canonical JSON (RFC 8785) of a value that `parseStrictObject` returned, so at most `MAX_DEPTH` levels deep.
- * Never throws: if the RFC demands an error, the output stays injective instead. A lone surrogate is written
- * as its escape, and a number too large for a double as `Infinity`. The text is only hashed, and nobody reads
- * it.
+ * Canonical JSON (RFC 8785) of a value that `parseStrictObject` returned, which has at most `MAX_DEPTH` levels.
+ * Never throws. Where the RFC demands an error, different values still give different texts. A lone surrogate is
+ * written as its escape, and a number too large for a double as `Infinity`. The text is only hashed, never parsed.
  */
 export function canonicalJson(value: unknown, options: CanonicalOptions = AS_IT_IS): string {
   const writer: Writer = { options, text: '' };
@@ -34,7 +35,10 @@ export function canonicalJson(value: unknown, options: CanonicalOptions = AS_IT_
   return writer.text;
 }
 
-/** @param exact the number as it is written, if a double changes it. */
+/**
+ * Writes one value.
+ * @param exact the number as in the source text, if a double cannot represent it.
+ */
 function write(writer: Writer, value: unknown, exact?: string): void {
   if (typeof value === 'object' && value !== null) {
     if (Array.isArray(value)) writeItems(writer, value);

@@ -10,12 +10,11 @@ export function hex(bytes: Uint8Array): string {
   return text;
 }
 
-/** The two hex digits of each byte as one number. */
+/** The two hex digits of each byte, combined in one number. */
 const PAIRS: Uint16Array = Uint16Array.from(HEX, (pair) => (pair.charCodeAt(0) << 8) | pair.charCodeAt(1));
 
 /**
- * True if `text` equals `hex(bytes)`. Its time reveals the first difference, so use it for public values
- * only.
+ * True if `text` equals `hex(bytes)`. The time depends on the first difference, so use it for public values only.
  */
 export function isHexOf(text: string, bytes: Uint8Array): boolean {
   if (text.length !== 2 * bytes.length) return false;
@@ -27,15 +26,15 @@ export function isHexOf(text: string, bytes: Uint8Array): boolean {
 }
 
 /**
- * The profile demands unpadded base64url, and real senders also send padded standard base64 (verification.md
- * §3.1). The platform's decoders (`atob`, `Buffer.from`) ignore stray trailing bits, and know one alphabet or
- * mix both. Several texts would then mean one value, so this decoder refuses inexact text.
+ * The profile demands unpadded base64url, but real senders also send padded standard base64 (verification.md §3.1).
+ * The platform's decoders (`atob`, `Buffer.from`) ignore stray trailing bits, and know one alphabet or mix both.
+ * Several texts would then mean the same bytes, so this decoder refuses them.
  */
 
 const STANDARD = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/';
 const URL_SAFE = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_';
 
-/** Marks a character of neither alphabet. */
+/** The value for a character that is in neither alphabet. */
 const NONE = 255;
 
 /** Maps an ASCII code to its 6-bit value, for both alphabets. */
@@ -46,10 +45,7 @@ const SEXTETS: Uint8Array = Uint8Array.from({ length: 128 }, (_, code) => {
   return value >= 0 ? value : NONE;
 });
 
-/**
- * Number of characters before the padding; undefined if the padding is neither absent nor exact (RFC 4648
- * §3.2).
- */
+/** Number of characters before the padding. Undefined if the padding is present but wrong (RFC 4648 §3.2). */
 function dataLength(text: string): number | undefined {
   const padding = text.endsWith('==') ? 2 : text.endsWith('=') ? 1 : 0;
   const length = text.length - padding;
@@ -84,9 +80,9 @@ export function decodeBase64(text: string): Uint8Array | undefined {
 }
 
 /**
- * The byte sequence (RFC 8941 §3.3.5) of a dictionary field in its usual form: one member, no parameters.
+ * Decodes the byte sequence (RFC 8941 §3.3.5) of a dictionary field in its usual form: one member, no parameters.
  * @param start label and value up to the first colon, e.g. `sig1=:`.
- * @returns undefined for any other field, or one that is not base64: the full parser names the mistake.
+ * @returns undefined for any other form, and for text that is not base64; the full parser then names the mistake.
  */
 export function fastBytes(field: string, start: string): Uint8Array | undefined {
   const end = field.length - 1;
@@ -118,13 +114,13 @@ export function encodeBase64Url(bytes: Uint8Array): string {
 }
 
 /**
- * Node's `Buffer`, if the runtime has one. It cuts short buffers from a pool, in a third of the encoder's
- * time, and OpenSSL needs no memory of its own for them.
+ * Node's `Buffer`, if the runtime has one. It takes short buffers from a pool, in a third of the encoder's time,
+ * and OpenSSL then needs no memory of its own for them.
  */
 const pool: Pick<typeof Buffer, 'from'> | undefined = (globalThis as { readonly Buffer?: typeof Buffer })
   .Buffer;
 
-// Shared, because it keeps nothing between two texts, and making one costs as much as using it.
+// Shared, because it has no state between two texts, and making one costs as much as using it.
 const encoder: InstanceType<typeof TextEncoder> = new TextEncoder();
 
 /** The UTF-8 bytes of a text; a lone surrogate becomes U+FFFD. */

@@ -1,20 +1,26 @@
-// Finds the numbers of a JSON text that a double changes, with their exact values (verification.md §2.21).
-// Called once for each body that is read; most bodies end with the search for a suspect.
+// Finds the numbers in a JSON text that a double cannot represent, with their exact values (verification.md §2.21).
+// Called once for each body that is read; for most bodies a quick search shows that there are none.
 
 import { nameOf, stringEnd } from './json-reader.ts';
 
 /** Example: 9007199254740993 becomes …992. */
 
-/** Exact values in one spelling, by the object or list that holds them, and in it by name or index. */
+/**
+ * The exact values, each in one normal form, by the object or list that contains the number, and then by name or
+ * index.
+ */
 export type InexactNumbers = ReadonlyMap<object, ReadonlyMap<string | number, string>>;
 
-/** Inexact numbers of a text, and the paths of the first few. */
+/** The inexact numbers in a text, and the paths to the first few. */
 export interface InexactFound {
   readonly numbers: InexactNumbers;
   readonly paths: readonly (readonly (string | number)[])[];
 }
 
-/** Matches sixteen digits or more, or an exponent: every other number survives a double as it was written. */
+/**
+ * Matches a number with sixteen digits or more, or with an exponent. A double represents every other number
+ * exactly.
+ */
 const SUSPECT = /[[:,\s]-?(?:\d[\d.]{15}|\d[\d.]*[eE])/;
 
 /** Most paths that a warning names. */
@@ -36,8 +42,9 @@ interface Scan {
 }
 
 /**
+ * Finds the inexact numbers in a text, in linear time.
  * @param value the parsed text. Only its own members are read, and nothing is changed.
- * @returns undefined if every number of the text survives. Linear in the text.
+ * @returns undefined if there are none.
  */
 export function inexactNumbers(text: string, value: object): InexactFound | undefined {
   if (!SUSPECT.test(text)) return undefined;
@@ -47,7 +54,7 @@ export function inexactNumbers(text: string, value: object): InexactFound | unde
   return numbers.size === 0 ? undefined : { numbers, paths };
 }
 
-/** @returns the last index that was looked at. */
+/** Processes the text at one position. @returns the last index that was processed. */
 function step(scan: Scan, at: number): number {
   const level = scan.levels.at(-1);
   const char = scan.text.charAt(at);
@@ -94,7 +101,10 @@ function number(scan: Scan, at: number): number {
   return at + token.length - 1;
 }
 
-/** One spelling per value, which no other JSON text has; undefined if a double keeps the number as it is. */
+/**
+ * The normal form of a number, which differs from every other JSON text. Undefined if a double represents the
+ * number.
+ */
 function exactText(token: string): string | undefined {
   const held = Number(token);
   const exact = decimal(token);
@@ -102,10 +112,13 @@ function exactText(token: string): string | undefined {
 }
 
 const NUMBER = /^(-?)0*(\d*)(?:\.(\d+))?(?:[eE](?:\+|(-))?0*(\d*))?$/;
-/** Most digits of an exponent that a double counts exactly. With more, only equal texts are equal. */
+/**
+ * Most digits of an exponent that a double represents exactly. For longer ones, numbers are equal only if their
+ * texts are.
+ */
 const MAX_EXPONENT = 15;
 
-/** Sign, digits without zeros around them, and exponent. */
+/** The normal form: sign, digits without leading and trailing zeros, and exponent. */
 function decimal(token: string): string {
   const [, sign = '', whole = '', fraction = '', side = '', shift = ''] = NUMBER.exec(token) ?? [];
   const digits = whole + fraction;

@@ -1,6 +1,6 @@
-// Reads JSON without V8's `JSON.parse` for objects, because of a bug with escaped member names
-// (verification.md §2.14).
-// Called by `strict-json.ts` for text with an escaped name; its scanners serve the other readers too.
+// Parses JSON without V8's `JSON.parse` for objects, because of a bug with escaped member names (verification.md
+// §2.14).
+// Called by `strict-json.ts` for text with an escaped name; other parsers use its scanners too.
 
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
@@ -15,12 +15,12 @@ interface Reader {
 }
 
 /**
- * Accepts the same texts as `JSON.parse` and returns the same values, in linear time, for text with an
- * escaped member name. V8's `JSON.parse` in Node 24 and 26 and in Deno can return such a name as another that
- * the process parsed before. After `{"a":1,"b\\":0}` it reads `{"a":1,"b\u0063":2}` with a member `b\`. Here
- * it is given only strings, numbers and literals by themselves, which it reads correctly.
+ * Accepts the same texts as `JSON.parse` and returns the same values, in linear time. It is for text with an
+ * escaped member name. V8's `JSON.parse` in Node 24 and 26 and in Deno can return such a name as another that the
+ * process parsed before. After `{"a":1,"b\\":0}` it reads `{"a":1,"b\u0063":2}` with a member `b\`. Here it only
+ * gets single strings, numbers and literals, which it reads correctly.
  *
- * Recurses once per level: callers have to bound the depth.
+ * Recurses once per level, so callers must limit the depth.
  * @throws SyntaxError that names the position and quotes nothing.
  */
 export function readJson(text: string): unknown {
@@ -30,8 +30,9 @@ export function readJson(text: string): unknown {
 }
 
 /**
- * @param start index of the first quote. @returns index of the last one, or at least the text's length if
- * there is none.
+ * Finds the end of a JSON string.
+ * @param start index of the first quote.
+ * @returns index of the last quote. If there is none, at least the text's length.
  */
 export function stringEnd(text: string, start: number): number {
   let at = start + 1;
@@ -43,7 +44,7 @@ export function stringEnd(text: string, start: number): number {
   return at;
 }
 
-/** The name that a JSON string stands for. @param literal with its quotes. */
+/** The member name in a JSON string, unescaped. @param literal with its quotes. */
 export const nameOf = (literal: string): string =>
   literal.includes('\\') ? String(JSON.parse(literal)) : literal.slice(1, -1);
 
@@ -69,8 +70,8 @@ function readObject(reader: Reader): object {
     reader.at += 1;
     members.push([name, readValue(reader)]);
   }
-  // All are own members, `__proto__` too. Of several with one name the last value counts, at the place of the
-  // first.
+  // All names become own members, even `__proto__`. If a name occurs several times, the last value is used, at the
+  // position of the first.
   return Object.fromEntries(members);
 }
 
@@ -89,7 +90,7 @@ function opens(reader: Reader, close: string): boolean {
   return false;
 }
 
-/** Skips the sign after a member or an item. @returns true if that was a comma, false if it was `close`. */
+/** Skips the character after a member or an item. @returns true if it was a comma, false if it was `close`. */
 function goesOn(reader: Reader, close: string): boolean {
   const sign = next(reader);
   if (sign !== ',' && sign !== close) fail(reader);

@@ -1,18 +1,21 @@
-// Estimates if a value's JSON would be too long, before that text is made.
+// Decides if a value's JSON would be too long, without making that text.
 // Called by `observe` and the poller.
 
 import { MAX_DEPTH } from './strict-json.ts';
 
 /**
- * True if the JSON text of a value is certain to have more than `most` characters. Reads no more of the value
- * than it takes to know. Escapes count as the characters that they stand for. Values deeper than `MAX_DEPTH`
- * are not counted, so a circular value has an end.
+ * True if the JSON text of a value certainly has more than `most` characters. It reads only as much as is needed
+ * for that. An escaped character counts as one. Values deeper than `MAX_DEPTH` are not counted, so it also ends for
+ * a circular value.
  */
 export function isLongerJson(value: unknown, most: number): boolean {
   return roomAfter(value, most, 0) < 0;
 }
 
-/** @returns the room that is left after the value; below 0 if there is none. */
+/**
+ * Subtracts the length of the value from `room`.
+ * @returns the characters that are left; below 0 if the value is too long.
+ */
 function roomAfter(value: unknown, room: number, level: number): number {
   if (typeof value === 'string') return room - value.length - 2;
   if (typeof value !== 'object' || value === null || level === MAX_DEPTH) return room - 1;

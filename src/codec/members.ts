@@ -1,7 +1,7 @@
-// Reads members of parsed JSON safely: own members only, and `null` as absent.
+// Reads members of parsed JSON safely: own members only, and `null` is treated as absent.
 // Called wherever a seller's JSON is read.
 
-/** A JSON object as parsed. Any member may be anything; `__proto__` is an own property like any other. */
+/** A parsed JSON object. Any member may have any value; `__proto__` is an own property like any other. */
 export type JsonObject = Readonly<Record<string, unknown>>;
 
 export function isJsonObject(value: unknown): value is JsonObject {
@@ -9,12 +9,12 @@ export function isJsonObject(value: unknown): value is JsonObject {
 }
 
 /**
- * The member of that name, or undefined. `null` counts as absent, because many senders write absence that
- * way.
+ * Returns the member of that name, or undefined. `null` is treated as absent, because many senders write it for
+ * that.
  */
 export function present(object: JsonObject, name: string): unknown {
-  // Read first, because most members that are looked up are absent. A value that somebody added to
-  // `Object.prototype` is no member.
+  // The value is read first, because most of the looked-up members are absent. `hasOwn` then excludes a value that
+  // somebody added to `Object.prototype`.
   const value = object[name] ?? undefined;
   return value !== undefined && Object.hasOwn(object, name) ? value : undefined;
 }
@@ -26,8 +26,8 @@ export function textMember(object: JsonObject, name: string): string | undefined
 }
 
 /**
- * The object without its members that are `null`, because many senders write absence that way. Their contents
- * stay.
+ * The object without those of its own members that are `null`, because many senders write that for absence. Nested
+ * objects are not changed.
  */
 export function withoutNulls(object: JsonObject): JsonObject {
   const kept = Object.entries(object).filter(([, value]) => value !== null);
@@ -37,8 +37,8 @@ export function withoutNulls(object: JsonObject): JsonObject {
 type Defined<T> = { [K in keyof T]?: Exclude<T[K], undefined> };
 
 /**
- * `members` without those that are undefined: an optional member of an event is present or absent. For names
- * that we wrote, not for a sender's.
+ * Returns `members` without the undefined ones, so that an optional member is either present with a value or
+ * absent. Use it only for names from our code, not for a sender's.
  */
 export function defined<T extends Readonly<Record<string, unknown>>>(members: T): Defined<T> {
   const kept: Record<string, unknown> = {};

@@ -1,37 +1,36 @@
-// Makes any value printable and short where it leaves for a log, a hook, a span or a caller (verification.md
-// §2.30).
-// One place for all, so that code that builds a message need not think of a seller's text in it.
+// Makes any value short and printable before it is passed to a log, a hook, a span or a caller (verification.md
+// §2.30). It is done in one place, so that code that builds a message need not consider a seller's text in it.
 
 import { textOf } from '../shared/errors.ts';
 import { isError, isPlainObject } from '../shared/realms.ts';
 import { printableText } from './printable.ts';
 
-/** Most levels of objects, lists and causes. Values of ours have fewer. */
+/** Most levels of objects, lists and causes that are converted. Values from this package have fewer. */
 const MAX_DEPTH = 8;
 /** Most members of an object, or items of a list. */
 const MAX_MEMBERS = 200;
 /**
- * Most characters of all texts and names in one member of the value; each value counts `A_VALUE` in addition
- * to its text.
+ * Most characters of all texts and names in one member of the value. Each nested value costs `A_VALUE` characters
+ * in addition to its text.
  */
 const MAX_ALL = 16_384;
 const A_VALUE = 8;
 const MAX_FRAMES = 30;
 const MAX_FRAME = 512;
 
-/** Stands for a value that is too deep or too large, or that throws when it is read. */
+/** Replaces a value that is too deep or too large, or that throws when it is read. */
 const LEFT_OUT = '…';
 
-/** Position in the value, and the room that is left for it. */
+/** The current depth, and the number of characters that are left. */
 interface Place {
   depth: number;
   left: number;
 }
 
 /**
- * The same value with every text in it printable and short. Strings, lists, plain objects with their names,
- * and errors with message, stack and causes are covered. A value that is already printable is returned
- * itself, and so is any other object.
+ * Returns the value with every text in it short and printable. It converts strings, lists, plain objects with their
+ * names, and errors with message, stack and causes. Any other object is returned unchanged, and so is a value that
+ * is already printable.
  */
 export function printableValue<T>(value: T): T {
   try {
@@ -66,7 +65,7 @@ function printedObject(value: Readonly<Record<string, unknown>>, place: Place): 
   if (names.length > MAX_MEMBERS) {
     return printedObject(Object.fromEntries(Object.entries(value).slice(0, MAX_MEMBERS)), place);
   }
-  /** Made only if it differs: nearly every value is printable as it is. */
+  /** Made only if something changes, because nearly every value is printable already. */
   let copy: [string, unknown][] | undefined;
   let at = 0;
   for (const name of names) {
@@ -81,8 +80,9 @@ function printedObject(value: Readonly<Record<string, unknown>>, place: Place): 
 }
 
 /**
- * The printable form of a member. Its name counts too, because a list of names can be as long as one of
- * texts. Each member of the value itself has room of its own, so that one does not crowd out the others.
+ * The printable form of a member. The length of its name counts too, because a list of names can be as long as one
+ * of texts. Each member of the outermost value has a limit of its own, so that one long member does not displace
+ * the others.
  */
 function printedMember(name: string, member: unknown, place: Place): unknown {
   if (place.depth === 0) place.left = MAX_ALL;
@@ -93,7 +93,9 @@ function printedMember(name: string, member: unknown, place: Place): unknown {
   return shown;
 }
 
-/** A copy of the same class. Its stack is one first line, made of class and message, and then the frames. */
+/**
+ * A copy of the error with the same class. Its stack is one line with class and message, followed by the frames.
+ */
 function printedError(error: Error, place: Place): Error {
   const { stack } = error;
   const message = textOf(error.message);
@@ -122,7 +124,7 @@ const isPrintableName = (name: PropertyKey): boolean =>
 
 const FRAME = /^ +at /;
 
-/** True if the stack has the runtime's form: one line, and frames. */
+/** True if the stack has the runtime's usual form: one line, followed by frames. */
 function isOwnStack(stack: unknown): boolean {
   if (stack === undefined) return true;
   if (typeof stack !== 'string') return false;
@@ -133,7 +135,7 @@ function isOwnStack(stack: unknown): boolean {
   );
 }
 
-/** Frames after the message: a text in the message may look like a frame. */
+/** The frames after the message. The message is skipped, because a text in it may look like a frame. */
 function framesOf(message: string, stack: unknown): readonly string[] {
   const text = typeof stack === 'string' ? stack : '';
   const at = text.indexOf(message);

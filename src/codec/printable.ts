@@ -3,26 +3,26 @@
 
 /** Most UTF-8 bytes of a name in a log line (verification.md §2.30). */
 const MAX_BYTES = 32;
-/** Most UTF-8 bytes of a URL: a reader of the line has to be able to copy it. */
+/** Most UTF-8 bytes of a URL. It is long, because a reader of the log must be able to copy the URL. */
 export const MAX_URL_BYTES = 1_024;
 
 /** True if a URL is short enough to be kept with an event. */
 export const isKeptUrl = (url: string): boolean => url.length <= MAX_URL_BYTES;
-/** Most code points of a text of ours that contains such names. */
+/** Most code points of one of our texts that contains such names. */
 export const MAX_TEXT = 4_096;
 
 /**
- * Matches characters that must not reach a log or a terminal. They are C0, DEL, C1, bidi controls and
+ * Matches characters that must not be written to a log or a terminal. They are C0, DEL, C1, bidi controls and
  * isolates, invisible format characters such as zero-width ones, line and paragraph separators, BOM. Lone
- * surrogates too: they have no UTF-8.
+ * surrogates match too, because they have no UTF-8 form.
  */
 const NOT_PRINTABLE =
   // oxlint-disable-next-line no-control-regex -- control characters are what it is for
   /[\u0000-\u001F\u007F-\u009F\u061C\u180E\u200B-\u200F\u2028-\u202E\u2060-\u206F\uFEFF\p{Cs}]/u;
 
 /**
- * `name` up to its first non-printable code point, cut between code points.
- * @param maxBytes of UTF-8.
+ * Returns `name` up to its first unprintable code point, shortened between code points.
+ * @param maxBytes the largest length in UTF-8.
  */
 export function printableName(name: string, maxBytes: number = MAX_BYTES): string {
   let shown = '';
@@ -36,9 +36,9 @@ export function printableName(name: string, maxBytes: number = MAX_BYTES): strin
 }
 
 /**
- * The form in which check 14b shows a name that occurs twice in a body (verification.md §2.30). A name with
- * an unprintable code point becomes `<sanitized:N>`, with N the UTF-8 bytes before that point. Any other is
- * at most 32 bytes long.
+ * The form in which check 14b shows a name that occurs twice in a body (verification.md §2.30). If it has an
+ * unprintable code point, it becomes `<sanitized:N>`, with N the number of UTF-8 bytes before that code point.
+ * Otherwise it is shortened to 32 bytes.
  */
 export function sanitizedName(name: string): string {
   let bytes = 0;
@@ -50,8 +50,8 @@ export function sanitizedName(name: string): string {
 }
 
 /**
- * Foreign words in a message of ours: unprintable characters become `?`, and at most `most` code points
- * remain.
+ * A stranger's text for use in one of our messages: unprintable characters are replaced by `?`, and it is shortened
+ * to `most` code points.
  */
 export function printableText(text: string, most: number = MAX_TEXT): string {
   if (text.length <= most && !NOT_PRINTABLE.test(text)) return text;

@@ -2,8 +2,8 @@
 // Called by calls to sellers and to the registry.
 
 /**
- * The wait that a `Retry-After` header asks for, in ms (RFC 9110 §10.2.3): seconds, or a date, which begins
- * with a weekday's name. Undefined for anything else.
+ * The time in ms that a `Retry-After` header asks to wait (RFC 9110 §10.2.3). It has a number of seconds, or a date
+ * that begins with the name of a weekday. Undefined for anything else.
  * @param now Unix ms.
  */
 export function retryAfterMs(value: string | null, now: number): number | undefined {

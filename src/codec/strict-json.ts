@@ -7,24 +7,24 @@ import { sanitizedName } from './printable.ts';
 const QUOTE_BYTE = 0x22;
 const COLON = 0x3a;
 const BACKSLASH_BYTE = 0x5c;
-/** `[` and `{` differ in this bit alone, and so do `]` and `}`. */
+/** The only bit in which `[` and `{` differ, and also `]` and `}`. */
 const BRACKET_BIT = 0x20;
-/** Digits, commas and white space are below the brackets: one comparison skips them. */
+/** Digits, commas and white space have lower codes than brackets, so one comparison skips them. */
 const LAST_BEFORE_BRACKETS = 0x5a;
 const OPEN = 0x7b;
 const CLOSE = 0x7d;
 
 /** Result of `countMembers` for a JSON text. */
 export interface MemberCount {
-  /** Number of colons outside strings: in valid JSON each is a member. */
+  /** Number of colons outside strings; in valid JSON that is the number of members. */
   readonly members: number;
   /** True if a member's name contains a backslash. */
   readonly escapedNames: boolean;
 }
 
 /**
- * Counts members in one pass over the bytes. All bytes that it looks for are ASCII, so none occurs inside a
- * longer UTF-8 sequence. Strings are skipped in a loop here, not in a function: that saves half of the time.
+ * Counts members in one pass over the bytes. It searches only ASCII bytes, which never occur inside a longer UTF-8
+ * sequence. Strings are skipped in a loop here, not in a function, which saves half of the time.
  * @returns undefined for text with more than `most` levels of brackets.
  */
 // oxlint-disable-next-line complexity -- one loop over every byte of a body: a call for each would be half of its time
@@ -65,8 +65,8 @@ export function countMembers(bytes: Uint8Array, most: number): MemberCount | und
 const QUOTE = '"';
 
 /**
- * Names that occur twice in one object, after unescaping, in order of their second occurrence. Slower than
- * counting: for text that is known to be valid JSON with a duplicate.
+ * Returns names that occur twice in one object, compared after unescaping, in the order of their second occurrence.
+ * It is slower than counting, and is for valid JSON that is known to have a duplicate.
  * @param limit stop after that many different names.
  */
 export function duplicateNames(text: string, limit: number): readonly string[] {
@@ -82,7 +82,7 @@ export function duplicateNames(text: string, limit: number): readonly string[] {
         at = end;
         break;
       }
-      // The string before a colon outside strings was a name.
+      // The string before this colon is a member's name.
       case ':': {
         const names = open.at(-1);
         const name = nameOf(lastString);
@@ -106,13 +106,11 @@ export function duplicateNames(text: string, limit: number): readonly string[] {
   return [...found];
 }
 
-/**
- * A refusal. `detail` is for the owner's log: it names members at most, sanitized, and never quotes the body.
- */
+/** A refusal. `detail` is for the owner's log: at most it names members, sanitized, and never quotes the body. */
 interface Refused {
   readonly ok: false;
   readonly detail: string;
-  /** The repeated names, quoted and sanitized, if nothing else is wrong. */
+  /** The repeated names, quoted and sanitized. Set only if there is no other fault. */
   readonly twice?: string;
 }
 
@@ -120,20 +118,20 @@ type StrictJson =
   { readonly ok: true; readonly value: Record<string, unknown>; readonly text: string } | Refused;
 type StrictJsonValue = { readonly ok: true; readonly value: unknown; readonly text: string } | Refused;
 
-/** Most objects and arrays around the innermost value, including the body itself. */
+/** Most levels of objects and arrays, including the body itself. */
 export const MAX_DEPTH = 256;
 
 /** Most duplicate names that a log line shows (verification.md §2.30). */
 const MAX_NAMES = 4;
 
-// `ignoreBOM` keeps a BOM in the text, which then is no JSON; the default would swallow it.
+// `ignoreBOM` keeps a BOM in the text, so that the text is refused; by default the BOM would be dropped.
 const UTF8: InstanceType<typeof TextDecoder> = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
 /**
- * Performs check 14 (verification.md §2.14): UTF-8 JSON, an object, and no object in it at any depth has a
- * name twice, compared after unescaping. Linear in the size of the body. Never throws. A member called
+ * Performs check 14 (verification.md §2.14). The body must be UTF-8 and a JSON object, and no object at any depth
+ * may have a name twice, compared after unescaping. It takes linear time and never throws. A member called
  * `__proto__` becomes an own property like any other.
- * @param maxDepth objects and arrays around the innermost value.
+ * @param maxDepth most levels of objects and arrays.
  */
 export function parseStrictObject(bytes: Uint8Array, maxDepth: number = MAX_DEPTH): StrictJson {
   const parsed = parseStrictJson(bytes, maxDepth);
@@ -159,13 +157,12 @@ interface Unchecked {
   readonly members: number;
 }
 
-/** The first of two steps of `parseStrictJson`, for callers that do something else between them. */
+/** The first step of `parseStrictJson`, for callers that do something else before the second, `checkNames`. */
 export function parseUnchecked(bytes: Uint8Array, maxDepth: number = MAX_DEPTH): Unchecked | Refused {
   const text = decodeUtf8(bytes);
   if (text === undefined) return refuse('the body is not UTF-8');
   const count = countMembers(bytes, maxDepth);
-  // Checked before the parse: some engines' JSON.parse recurses, and so does everything that reads the value
-  // later.
+  // Checked before parsing, because some engines' JSON.parse recurses, as does all code that reads the value later.
   if (count === undefined) return refuse(`the body nests deeper than ${maxDepth} levels`);
   const value = count.escapedNames ? parse(text, readJson) : parse(text, JSON.parse);
   if (value === undefined) {
@@ -174,9 +171,9 @@ export function parseUnchecked(bytes: Uint8Array, maxDepth: number = MAX_DEPTH):
   return { ok: true, value, text, members: count.members };
 }
 
-/** The second step: no name occurs twice. */
+/** The second step: checks that no object has a name twice. */
 export function checkNames({ value, text, members }: Unchecked): StrictJsonValue {
-  // In valid JSON each colon outside strings is a member; JSON.parse keeps one of those that share a name.
+  // Each colon outside strings is a member, but JSON.parse keeps only one of several members with the same name.
   if ((isObject(value) ? ownMembers(value) : 0) !== members) return refuseDuplicates(text);
   return { ok: true, value, text };
 }
@@ -193,7 +190,10 @@ function decodeUtf8(bytes: Uint8Array): string | undefined {
   }
 }
 
-/** Drops the message of the error, which may quote the body. No JSON text parses to undefined. */
+/**
+ * Returns undefined for an error, whose message is dropped because it may quote the body. No JSON text gives
+ * undefined.
+ */
 function parse(text: string, read: (text: string) => unknown): unknown {
   try {
     return read(text);
@@ -207,9 +207,9 @@ function isObject(value: unknown): value is Record<string, unknown> {
 }
 
 /**
- * Number of own members of every object in `value`; recursion is bounded by MAX_DEPTH. A `for-in` loop reads
- * an object's shape instead of building a list of its names. Members that somebody added to
- * `Object.prototype` are not counted.
+ * Number of own members of all objects in `value`; MAX_DEPTH limits the recursion. A `for-in` loop reads an
+ * object's hidden class instead of building a list of its names. Members that somebody added to `Object.prototype`
+ * are not counted.
  */
 function ownMembers(value: object): number {
   let count = 0;
@@ -219,7 +219,7 @@ function ownMembers(value: object): number {
   }
   const members = value as Readonly<Record<string, unknown>>;
   for (const name in members) {
-    // V8 skips this very call if the loop has just read the name from the shape; it does not skip
+    // V8 can omit exactly this call if the loop has just read the name from the hidden class, but not
     // `Object.hasOwn`.
     if (!Object.prototype.hasOwnProperty.call(members, name)) continue;
     const member = members[name];

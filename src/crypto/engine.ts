@@ -30,9 +30,9 @@ const KNOWN_ANSWERS: Readonly<Record<SignatureAlgorithm, KnownAnswer>> = {
 };
 
 /**
- * Tests with known answers that the runtime really has both algorithms. A name in a namespace does not prove
- * it (FIPS builds, WebCrypto before Ed25519), and an engine without one would refuse honest sellers. Each
- * algorithm must accept a right signature and reject a wrong one.
+ * Tests, with known answers, that an engine really supports both algorithms. That a name exists does not prove it
+ * (FIPS builds, WebCrypto before Ed25519), and an engine without one would refuse honest sellers. Each algorithm
+ * must accept a right signature and reject a wrong one.
  */
 export async function engineWorks(engine: CryptoEngine): Promise<boolean> {
   try {

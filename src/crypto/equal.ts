@@ -1,7 +1,7 @@
 // Compares secrets without revealing their first difference by the time it takes.
 // Called by HMAC, by credentials, by secrets of registrations and by the JavaScript engine.
 
-/** Compares in time that depends on the lengths alone, never on the position of the first difference. */
+/** Compares in a time that depends only on the lengths, never on the position of the first difference. */
 export function equalBytes(a: Uint8Array, b: Uint8Array): boolean {
   if (a.length !== b.length) return false;
   let difference = 0;

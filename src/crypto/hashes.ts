@@ -1,5 +1,5 @@
-// Synchronous hashes for callers that cannot wait for `loadHashes`, for example a sender.
-// They bring the JavaScript implementation into the bundle; `loadHashes` loads it on demand.
+// Synchronous hashes for callers that cannot wait for `loadHashes`, for example a sender. These callers have the
+// JavaScript implementation in their bundle; `loadHashes` loads it on demand.
 
 import type { Hashes } from './engine.ts';
 import { nativeHashes } from './native-hashes.ts';

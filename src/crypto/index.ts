@@ -12,7 +12,7 @@ import { withPrechecks } from './public-key.ts';
 
 type Subtle = typeof globalThis.crypto.subtle;
 
-/** Copies the bytes: SubtleCrypto refuses bytes on shared memory, which the other engines accept. */
+/** Returns a copy, because SubtleCrypto refuses bytes in shared memory, which the other engines accept. */
 function copy(bytes: Uint8Array): Uint8Array<ArrayBuffer> {
   return new Uint8Array(bytes);
 }
@@ -56,7 +56,7 @@ function poolOf(crypto: NodeCrypto, { useThreadPool }: EngineOptions): NodeVerif
   return useThreadPool && hasThreadPool() ? pooledVerify(crypto, useThreadPool) : undefined;
 }
 
-/** Makers of engines. Each returns undefined if the runtime lacks its basis. */
+/** Functions that make each engine. Each returns undefined if the runtime lacks what that engine needs. */
 const MAKERS: Record<EngineName, Maker> = {
   native: (options) => {
     const crypto = nodeCrypto();
@@ -70,7 +70,7 @@ const MAKERS: Record<EngineName, Maker> = {
   noble: async () => (await import('./noble.ts')).nobleEngine(),
 };
 
-/** The fastest first: a call of WebCrypto costs a third more, one of noble ten times as much. */
+/** In order of speed: a call of WebCrypto takes a third longer than the first, one of noble ten times as long. */
 const ORDER: readonly EngineName[] = ['native', 'webcrypto', 'noble'];
 
 /**
@@ -113,7 +113,7 @@ export async function receiverEngine(
 ): Promise<CryptoEngine> {
   const engine = await createEngine(name, options);
   const crypto = nodeCrypto();
-  // libsodium has no threads, which `pool` asks for.
+  // libsodium does not use threads, so it is not used with `pool`.
   const usesIt = name === undefined && engine.name === 'native' && options.verification !== 'pool';
   const load = usesIt ? installedSodium() : undefined;
   if (!crypto || !load) return engine;

@@ -4,7 +4,7 @@
 import type { Hashes, Sha256Stream } from './engine.ts';
 import { type NodeCrypto, nodeCrypto } from './node-crypto.ts';
 
-/** Turns Node's Buffer into a plain view, which callers get on every runtime. */
+/** Converts Node's Buffer to a plain Uint8Array, which callers get on every runtime. */
 function plain(bytes: Uint8Array): Uint8Array {
   return new Uint8Array(bytes.buffer, bytes.byteOffset, bytes.byteLength);
 }

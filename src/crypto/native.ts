@@ -7,7 +7,7 @@ import type { NodeVerify } from './pool.ts';
 import { type Primitives, withPrechecks } from './public-key.ts';
 
 /**
- * Writes 32 bytes of a positive integer at `to` as a DER INTEGER: without leading zeros, with one zero if the
+ * Writes 32 bytes of a positive integer at `to` as a DER INTEGER. Leading zeros are removed; one is added if the
  * sign bit is set.
  */
 function writeInteger(source: Uint8Array, from: number, target: Uint8Array, to: number): number {
@@ -17,14 +17,14 @@ function writeInteger(source: Uint8Array, from: number, target: Uint8Array, to: 
   const digits = from + 32 - first;
   target[to] = 0x02;
   target[to + 1] = pad + digits;
-  // The target is fresh, so the padding byte is already 0.
+  // The target is a new array, so the padding byte is already 0.
   target.set(source.subarray(first, first + digits), to + 2 + pad);
   return to + 2 + pad + digits;
 }
 
 /**
- * Converts r‖s to the SEQUENCE of two INTEGERs that OpenSSL reads (RFC 3279 §2.2.3). Written here because
- * asking node:crypto for `ieee-p1363` costs a third of a verification.
+ * Converts r‖s to the SEQUENCE of two INTEGERs that OpenSSL reads (RFC 3279 §2.2.3). It is done here because the
+ * option `ieee-p1363` of node:crypto costs a third of a verification.
  * @param signature 64 bytes.
  */
 export function derSignature(signature: Uint8Array): Uint8Array {
@@ -43,7 +43,7 @@ export interface NativeParts {
   readonly ed25519?: Primitives['ed25519'] | undefined;
 }
 
-/** An engine on node:crypto, with keys that are parsed once. Synchronous unless `verify` is not. */
+/** Makes an engine on node:crypto, which parses each key once. It is synchronous unless `verify` is not. */
 export function nativeEngine(crypto: NodeCrypto, parts: NativeParts = {}): CryptoEngine {
   const verify: NodeVerify =
     parts.verify ?? ((algorithm, data, key, signature) => crypto.verify(algorithm, data, key, signature));

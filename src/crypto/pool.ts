@@ -27,17 +27,20 @@ function availableProcessors(): number {
   return os?.availableParallelism?.() ?? 1;
 }
 
-/** Decides on which thread a receiver verifies (verification.md §3.11). */
+/** Decides for each signature on which thread a receiver verifies it (verification.md §3.11). */
 export interface ThreadRule {
   /** Undefined if the main thread always verifies. */
   readonly useThreadPool: UseThreadPool | undefined;
-  /** Called for each request at a door. */
+  /** Called when a request arrives at an adapter. */
   readonly requestCame: () => void;
 }
 
 const nothing = (): void => {};
 
-/** @param inFlight deliveries between arrival and answer, including the one that asks. */
+/**
+ * Makes the rule.
+ * @param inFlight returns the number of deliveries between arrival and answer, including the current one.
+ */
 export function threadRule(
   verification: Verification,
   inFlight: () => number,
@@ -47,7 +50,7 @@ export function threadRule(
   if (verification === 'main' || processors() === 1 || !hasThreadPool()) {
     return { useThreadPool: undefined, requestCame: nothing };
   }
-  /** Requests of this turn of the event loop. */
+  /** Number of requests that arrived in this turn of the event loop. */
   let requests = 0;
   const endTurn = (): void => {
     requests = 0;
@@ -81,31 +84,32 @@ type VerifyArguments = readonly [
 export type NodeVerify = (...what: VerifyArguments) => boolean | Promise<boolean>;
 
 /**
- * Time without a result from the pool after which other work is assumed to fill it: that of 50 verifications.
+ * If the pool gives no result for this time, which is that of 50 verifications, other work is assumed to fill it.
  * Ms.
  */
 const STALL_MS = 5;
 
 /**
- * Most verifications of a stalled pool that the main thread does before it serves its sockets again: about 2
- * ms.
+ * If the pool is stalled, the main thread does at most this many verifications before it serves its sockets again:
+ * about 2 ms.
  */
 const MOST_A_TURN = 20;
 
 /**
- * Runs `crypto.verify` on the pool's threads if `useThreadPool` says so, else at once. The verdict is the
- * same.
+ * Returns a function that runs `crypto.verify` on the pool's threads if `useThreadPool` returns true, and otherwise
+ * at once. The verdict is the same.
  */
 export function pooledVerify(crypto: NodeCrypto, useThreadPool: UseThreadPool): NodeVerify {
-  /**
-   * Verifications in the pool without a verdict yet, oldest first: each can verify itself on the main thread.
-   */
+  /** Verifications in the pool without a verdict, oldest first. Calling one verifies it on the main thread. */
   const waiting = new Set<() => void>();
   const state = { isStalled: false };
   let cameBack = 0;
   let watched = false;
 
-  /** Waits one more turn, because a late timer may find verdicts that have arrived: they are heard first. */
+  /**
+   * After the timer, waits one more turn: a late timer may run before verdicts that have already arrived, and these
+   * must be processed first.
+   */
   function watch(): void {
     if (watched || state.isStalled || waiting.size === 0) return;
     watched = true;
@@ -136,7 +140,7 @@ export function pooledVerify(crypto: NodeCrypto, useThreadPool: UseThreadPool): 
 
   /** Uses the callback form: OpenSSL works on a thread of the pool, on copies of data and signature. */
   function inPool([algorithm, data, key, signature]: VerifyArguments): Promise<boolean> {
-    // Copied for the main thread too: the caller may change its bytes meanwhile.
+    // Copied because the main thread may verify later, and the caller may change its bytes meanwhile.
     const what: VerifyArguments = [algorithm, data.slice(), key, signature.slice()];
     return new Promise((resolve, reject) => {
       const verifyHere = (): void => {
@@ -151,7 +155,7 @@ export function pooledVerify(crypto: NodeCrypto, useThreadPool: UseThreadPool): 
         cameBack += 1;
         state.isStalled = false;
         if (waiting.delete(verifyHere)) {
-          // Without a thread or memory the pool has decided nothing about the signature.
+          // An error means that the pool had no thread or memory; it says nothing about the signature.
           if (error) verifyHere();
           else resolve(verdict);
         }
@@ -160,7 +164,7 @@ export function pooledVerify(crypto: NodeCrypto, useThreadPool: UseThreadPool): 
       waiting.add(verifyHere);
       try {
         const verdict = crypto.verify(...what, done);
-        // A runtime that ignores the callback has answered already.
+        // A runtime that ignores the callback has returned the verdict.
         if (typeof verdict === 'boolean') done(undefined, verdict);
       } catch (error) {
         done(error, false);

@@ -40,8 +40,8 @@ function isCanonical(point: Uint8Array, at: number): boolean {
 }
 
 /**
- * True whatever the sign bit: `x = 0` with the bit set is no encoding at all, and is refused here with the
- * others.
+ * True for a point of small order, whatever its sign bit is. `x = 0` with the sign bit set is no valid encoding,
+ * and is refused here too.
  */
 function isSmallOrder(point: Uint8Array, at: number): boolean {
   return SMALL_ORDER.some((small) => {
@@ -253,8 +253,8 @@ function verify(key: VerifyKey, data: Uint8Array, signature: Uint8Array): boolea
 }
 
 /**
- * Puts the common checks before an engine, so that none can be reached without them. The engine is left with
- * questions that all decide alike: the cofactorless equation, and plain ECDSA (verification.md §3.4, §3.7).
+ * Adds the common checks to an engine, so that it cannot be used without them. Only calculations remain for the
+ * engine in which all engines agree: the cofactorless equation, and plain ECDSA (verification.md §3.4, §3.7).
  */
 export function withPrechecks(name: CryptoEngine['name'], primitives: Primitives): CryptoEngine {
   return { name, importKey: (jwk) => importKey(primitives, jwk), verify };

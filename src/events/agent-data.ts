@@ -5,21 +5,22 @@ import { isJsonObject, type JsonObject } from '../codec/members.ts';
 import { type AgentPayload, hasState } from './format.ts';
 import { isTerminal, normaliseState, taskStatus } from './status.ts';
 
-/** The data part that the extraction rules choose, and the sender's wrapper mistake, if it is one. */
+/** The data that the extraction rules choose, and signs of a sender's mistake. */
 export interface AgentData {
   /** The data as sent. Undefined if there is none, or if `wrappedResponse` is true. */
   readonly data: unknown;
   /** True if the part was only `{response: {…}}`. */
   readonly wrappedResponse: boolean;
   /**
-   * Set if a later artifact than the first has data, which is `data` only if nothing else is (calls.md §1.7).
+   * Set if an artifact after the first has data. `taken`: that is the result, because nothing else has data.
+   * `left`: it is ignored (calls.md §1.7).
    */
   readonly later?: 'taken' | 'left';
 }
 
 /**
- * Finds the data by the state (verification.md §7.16). There is none without a state, or with an unknown one
- * (§7.20).
+ * Finds the data, depending on the task's state (verification.md §7.16). There is none if the state is absent or
+ * unknown (§7.20).
  */
 export function agentData({ form, body }: AgentPayload): AgentData {
   const found = hasState(form) ? statusData(body) : undefined;
@@ -48,7 +49,7 @@ function statusData({ status, artifacts }: JsonObject): JsonObject | undefined {
   return dataParts(Array.isArray(artifacts) ? artifacts[0] : undefined).at(-1) ?? interim;
 }
 
-/** The first data part after the first artifact, for a terminal status. */
+/** For a terminal status, the first data part in the artifacts after the first one. */
 function laterData({ status, artifacts }: JsonObject): JsonObject | undefined {
   const known = taskStatus(stateOf(status));
   if (known === undefined || !isTerminal(known) || !Array.isArray(artifacts)) return undefined;

@@ -13,7 +13,7 @@ import { innerTaskIn } from './task-word.ts';
 import { badKey, isKey } from './tool.ts';
 import { eventWarning } from './warnings.ts';
 
-/** The first text part of a message, for `event.message`. */
+/** The first text part of a message, which becomes `event.message`. */
 function firstText(message: unknown): string | undefined {
   const part = partsOf(message).find(({ text }) => typeof text === 'string');
   return part?.['text'] as string | undefined;
@@ -32,7 +32,7 @@ export function readAgent(payload: JsonObject, hash: () => string): Draft | Enve
   const { form, body } = found;
   const key = keyOf(payload, body, hash);
   if ('ok' in key) return key;
-  // Messages and artifacts are families of their own.
+  // A message or an artifact is a family of its own, not a task.
   const family = hasState(form) ? undefined : form;
   const status = family === undefined ? stateOf(body['status']) : undefined;
   if (family === undefined && status === undefined) return unreadable(body);
@@ -56,15 +56,15 @@ export function readAgent(payload: JsonObject, hash: () => string): Draft | Enve
     notificationId: textIn(sources, 'notification_id'),
     taskEnvelope: otherFamily === undefined,
     family: otherFamily,
-    // From an unknown state nothing is extracted, so nobody can tell if it has a report.
+    // Nothing is extracted for an unknown state, so it is not known if there is a report.
     reportShaped: told.taskStatus !== undefined && isReportShaped(taskType, extracted.data),
     warnings: warningsOf(key, extracted, body),
   };
 }
 
 /**
- * The task that the payload reports: the Task itself, or the one in its data once the Task is completed
- * (calls.md §1.1). A completed Task with only an error has failed (calls.md §1.9).
+ * The task that the payload reports. It is the Task itself or, once the Task is completed, the task in its data
+ * (calls.md §1.1). A completed Task that has only an error counts as failed (calls.md §1.9).
  */
 function taskTold(
   body: JsonObject,
@@ -83,8 +83,8 @@ function taskTold(
 type Key = Pick<Draft, 'idempotencyKey' | 'idempotencyKeySource'>;
 
 /**
- * Objects that may hold a member, nearest to the top first: the posted body, the payload in it, their
- * `metadata`.
+ * Objects that are searched for a member, in this order: the posted body, the payload in it, and the `metadata` of
+ * each.
  */
 function layers(payload: JsonObject, body: JsonObject): readonly JsonObject[] {
   return [payload, body, ...metadataOf(body), ...metadataOf(payload)];
@@ -103,7 +103,7 @@ function textIn(sources: readonly JsonObject[], name: string): string | undefine
   return undefined;
 }
 
-/** The key. If present, it obeys the contract's alphabet; a native payload may have none. */
+/** The idempotency key. If present, it must match the contract's pattern. A native payload may have none. */
 function keyOf(payload: JsonObject, body: JsonObject, hash: () => string): Key | EnvelopeFailure {
   const top = present(payload, 'idempotency_key') ?? present(body, 'idempotency_key');
   const metadata = [...metadataOf(body), ...metadataOf(payload)].map((source) =>
@@ -115,7 +115,7 @@ function keyOf(payload: JsonObject, body: JsonObject, hash: () => string): Key |
   return { idempotencyKey: key, idempotencyKeySource: top === undefined ? 'metadata' : 'envelope' };
 }
 
-/** The failure of a body without a status object that has a state: it is absent, or of another type. */
+/** The failure for a body whose status object with a state is absent, or is of another type. */
 function unreadable(body: JsonObject): EnvelopeFailure {
   const status = present(body, 'status');
   return status === undefined || (isJsonObject(status) && present(status, 'state') === undefined)

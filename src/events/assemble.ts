@@ -1,4 +1,4 @@
-// Makes an event of a draft: decides its kind and adds the typed parts (verification.md §7.33 to §7.37).
+// Makes an event from a draft: decides its kind and adds the typed parts (verification.md §7.33 to §7.37).
 // Called by `reading.ts` after the envelope rules.
 
 import { defined, isJsonObject, present, textMember } from '../codec/members.ts';
@@ -37,7 +37,7 @@ const NONE: Pick<Progress, 'warnings'> = { warnings: [] };
 const INVALID: Progress = { warnings: [eventWarning('invalid_progress')] };
 const none = (): Progress => NONE;
 
-/** Types `data` itself: a schema's copy would not be the sent data. */
+/** Returns `data` itself with a type, because a copy made by the schema would differ from what was sent. */
 const READ: Record<TaskStatus, (data: unknown) => Progress> = {
   working: (data) =>
     workingProgressSchema.safeParse(data).success
@@ -66,9 +66,9 @@ interface Reading {
 }
 
 /**
- * The typed payload of a known family (verification.md §7.36): the body itself, or the result or data part in
- * it. It is the sent object, because a schema's copy would differ. A pulled payload is the result: its
- * envelope is our own.
+ * The typed payload of a known family (verification.md §7.36): the body itself, or the result or data part in it.
+ * The sent object is returned, because a copy made by the schema would differ. For a pulled payload it is the
+ * result, because this package made the envelope.
  */
 function notificationOf({ envelope, data, source }: Draft, family: string | undefined): Reading {
   const name = notificationFamily(family ?? '');
@@ -83,7 +83,7 @@ function notificationOf({ envelope, data, source }: Draft, family: string | unde
   return { warnings: [eventWarning('invalid_notification', placesOf(inner.error.issues, 'the payload'))] };
 }
 
-/** The data, or the object in it under its family's name: `{impairment, health}`. */
+/** The payload in the data. For an impairment it may be in a member of that name: `{impairment, health}`. */
 function payloadIn(data: unknown, family: string): unknown {
   const own = family === 'impairment' && isJsonObject(data) ? present(data, family) : undefined;
   return isJsonObject(own) ? own : data;
@@ -122,13 +122,13 @@ export interface EventOrigin {
   /** The authenticated seller's agent URL. */
   readonly sender: string;
   readonly rawBody: Uint8Array;
-  /** The URL by which it came; not kept if it is too long. */
+  /** The URL at which the body arrived. Left out of the event if it is too long. */
   readonly url?: string | undefined;
-  /** The names whose members are read. */
+  /** The protocol names whose members are read. */
   readonly protocols: Protocols;
 }
 
-/** Decides an envelope's kind: another family, a delivery report, a task, or else `other`. */
+/** Decides the kind of an event: another family, a delivery report, a task, or else `other`. */
 export function assembleEvent(draft: Draft, origin: EventOrigin): AssembledEvent | EnvelopeFailure {
   if (!draft.taskEnvelope) return otherEvent(draft, origin);
   if (draft.reportShaped) return reportEvent(draft, origin);
@@ -147,8 +147,8 @@ function subscriptionIn(holder: unknown): EventSubscription | undefined {
 }
 
 /**
- * Adds the subscription. A webhook names it in its body, or in the payload of another family within; a pulled
- * state in our envelope.
+ * Adds the subscription. A webhook names it in its body, or in the payload of another family inside. A pulled state
+ * names it in the envelope that this package made.
  */
 function nameSubscription(
   base: Writable<Pick<Event, 'kind' | 'source' | 'subscription'>>,
@@ -162,8 +162,8 @@ function nameSubscription(
 }
 
 /**
- * The members that all kinds share. Optional members are added one by one in one order, so that events with
- * the same ones have one shape.
+ * Makes the members that all kinds share. Optional members are added in a fixed order, so that events with the same
+ * members have the same hidden class.
  */
 function baseOf<K extends Event['kind']>(
   kind: K,
@@ -197,7 +197,9 @@ function baseOf<K extends Event['kind']>(
   return withRawBody(base, rawBody);
 }
 
-/** Warnings about the status of a task envelope; another family's status is its own. */
+/**
+ * Warnings about the status of a task envelope. The status of another family has its own meaning, so none is given.
+ */
 function statusWarnings({ taskEnvelope, status, taskStatus }: Draft): readonly EventWarning[] {
   if (!taskEnvelope || status === undefined || taskStatus !== undefined) return [];
   return [eventWarning('unknown_status', JSON.stringify(printableName(status)))];
@@ -230,7 +232,7 @@ function otherEvent(
   const instant = instantOf(draft);
   const warnings = [...statusWarnings(draft), ...timestampWarnings(draft, instant), ...added, ...misfit];
   const base = baseOf('other', draft, origin, warnings);
-  // The table of schemas ensures that family and notification fit. A spread would lose `rawBody`.
+  // The table of schemas ensures that the notification has its family's type. A spread would lose `rawBody`.
   const event = Object.assign(base, defined({ taskId, status, family, notification })) as OtherEvent;
   const at = instant ?? observedAt(draft);
   const { envelope, data } = draft;
@@ -263,8 +265,8 @@ function reportEvent(draft: Draft, origin: EventOrigin): AssembledEvent {
 }
 
 /**
- * The first error that an event reports (verification.md §7.35): in its data, or else in its envelope. In an
- * event without failure, `error` and `errors[]` are members of the result, or warnings.
+ * The first error that an event reports (verification.md §7.35), in its data or else in its envelope. If the event
+ * reports no failure, `error` and `errors[]` belong to the result or are warnings.
  */
 function errorOf(
   { data, envelope, transport }: Draft,
@@ -276,7 +278,7 @@ function errorOf(
   return own ?? (transport === 'tool' ? firstErrorIn(envelope, protocols, isFailure) : undefined);
 }
 
-/** Members that report errors only with a failed status; with others they are the result's own. */
+/** Members that report errors only if the status is failed. Otherwise they belong to the result. */
 const OF_FAILURES = ['error', 'errors'] as const;
 
 function firstErrorIn(holder: unknown, protocols: Protocols, isFailure: boolean): ReportedError | undefined {

@@ -49,12 +49,12 @@ export interface ChallengeAuth {
   readonly [member: string]: unknown;
 }
 
-/** Largest proof of control; a larger body is none. */
+/** Largest body that can be a proof of control. A larger body is an ordinary one. */
 export const MAX_CHALLENGE_BYTES = 16_384;
 
 /**
- * True for a proof of control, which is decided before the format of a body. With a key it is an ordinary
- * body, and so is a larger one.
+ * True for a proof of control; this is decided before the format of a body. A body with an idempotency key, or a
+ * larger one, is an ordinary body.
  */
 export function isChallenge(payload: JsonObject, bytes: number): boolean {
   return (
@@ -68,7 +68,7 @@ const CHALLENGE = /^[A-Za-z0-9_.:-]{32,255}$/;
 
 const isText = (value: unknown): boolean => typeof value === 'string';
 
-/** Optional members, with a check for each that is present. */
+/** Optional members, each with the check that applies if it is present. */
 const OPTIONAL: Readonly<Record<string, (value: unknown) => boolean>> = {
   account_id: isText,
   scope: isText,
@@ -78,7 +78,10 @@ const OPTIONAL: Readonly<Record<string, (value: unknown) => boolean>> = {
     isJsonObject(value) && isText(value['mode']) && isText(present(value, 'credential_fingerprint') ?? ''),
 };
 
-/** @returns the challenge, or its fault. */
+/**
+ * Checks the members of a proof of control.
+ * @returns the challenge, or the reason why it is not valid.
+ */
 export function readChallenge(payload: JsonObject): ChallengeBody | string {
   if (!CHALLENGE.test(textMember(payload, 'challenge') ?? '')) {
     return 'challenge is not 32 to 255 characters of [A-Za-z0-9_.:-]';

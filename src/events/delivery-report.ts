@@ -7,15 +7,15 @@ import { MAX_REPORTED_WINDOWS, REPORT_TASK_TYPE } from './report-names.ts';
 import { deliveryReportSchema, REPORT_TYPES } from './schemas.ts';
 import { eventWarning } from './warnings.ts';
 
-/** The name in lower case with `-` as `_`; nearly every `task_type` has that form already. */
+/** The name in lower case, with `-` replaced by `_`. Nearly every `task_type` already has that form. */
 function plainName(text: string): string {
   return /^[0-9_a-z]*$/.test(text) ? text : text.toLowerCase().replaceAll('-', '_');
 }
 
 /**
- * True if a result claims to be a delivery report, by its envelope's `task_type` or by its own members.
- * Responses of `get_media_buy_delivery` have `media_buy_deliveries` too, and `aggregated_totals`, which
- * reports must not have.
+ * True if a result is meant as a delivery report, by its envelope's `task_type` or by its own members. A response
+ * of `get_media_buy_delivery` also has `media_buy_deliveries`, but with `aggregated_totals`, which a report must
+ * not have.
  */
 export function isReportShaped(taskType: string | undefined, result: unknown): boolean {
   if (taskType !== undefined && plainName(taskType) === REPORT_TASK_TYPE) return true;
@@ -28,21 +28,19 @@ export function isReportShaped(taskType: string | undefined, result: unknown): b
   );
 }
 
-/**
- * True for a report's members at the top level of the body, without `result` around them (contract.md §6.10).
- */
+/** True if the members of a report are at the top level of the body, not in `result` (contract.md §6.10). */
 export function isBareReport(payload: JsonObject): boolean {
   if (present(payload, 'result') !== undefined) return false;
   return hasReportType(payload) || Array.isArray(present(payload, 'media_buy_deliveries'));
 }
 
-/** `data` itself, typed; undefined if it is no delivery report. */
+/** Returns `data` itself with a type; undefined if it is no delivery report. */
 export function reportOf(data: unknown): DeliveryReport | undefined {
-  // Only the verdict is used: a schema's copy would not be the sent data.
+  // Only the schema's verdict is used, because its copy would differ from what was sent.
   return deliveryReportSchema.safeParse(data).success ? (data as DeliveryReport) : undefined;
 }
 
-/** Warnings about a report with too little or too much (owed.md §3.1, §4.3). */
+/** Warnings about a report with too many rows, and about a pulled one without packages (owed.md §3.1, §4.3). */
 export function rowWarnings(
   { media_buy_deliveries: rows }: DeliveryReport,
   source: EventChannel | undefined,
@@ -65,7 +63,7 @@ export function reportWarnings(data: unknown): readonly EventWarning[] {
   ];
 }
 
-/** True if its own `notification_type` is a report's. */
+/** True if the payload's own `notification_type` is one of a report. */
 export function hasReportType(payload: JsonObject): boolean {
   const type = present(payload, 'notification_type');
   return REPORT_TYPES.some((known) => known === type);

@@ -6,7 +6,7 @@ import type { EnvelopeCode } from '../shared/codes.ts';
 import type { EventChannel, EventWarning, TaskStatus, Transport } from './event.ts';
 import type { JsonObject } from '../codec/members.ts';
 
-/** An envelope of either transport that passed its rules, before its kind is decided. */
+/** An envelope of either transport that passed the envelope rules. The kind of event is decided later. */
 export interface Draft {
   readonly ok: true;
   readonly transport: Transport;
@@ -29,12 +29,13 @@ export interface Draft {
   readonly contextId: string | undefined;
   readonly notificationId: string | undefined;
   /**
-   * True for an envelope of a task or a delivery report; otherwise the kind is `other`, whatever the status.
+   * True for an envelope of a task or a delivery report. Otherwise the event's kind is `other`, whatever the status
+   * is.
    */
   readonly taskEnvelope: boolean;
-  /** The name of its family, if its kind becomes `other`. */
+  /** The name of the family, used if the event's kind becomes `other`. */
   readonly family: string | undefined;
-  /** True if it claims to be a delivery report. */
+  /** True if the body is meant as a delivery report. */
   readonly reportShaped: boolean;
   readonly warnings: readonly EventWarning[];
 }

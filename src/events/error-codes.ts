@@ -138,17 +138,14 @@ const RECOVERY_BY_CODE: ReadonlyMap<string, Recovery> = new Map(
   Object.entries(CODES).flatMap(([recovery, codes]) => codes.map((code) => [code, recovery as Recovery])),
 );
 
-/** The recovery of a code by the protocol's table; undefined for a code that is not in it. */
+/** The recovery for a code by the protocol's table. Undefined for a code that is not in the table. */
 export const recoveryOfCode = (code: string): Recovery | undefined => RECOVERY_BY_CODE.get(code);
 
-/** True for one of the protocol's three words. */
+/** True for one of the protocol's three words for recovery. */
 export const isRecovery = (value: unknown): value is Recovery =>
   typeof value === 'string' && Object.hasOwn(CODES, value);
 
-/**
- * The `recovery` member of an error. A word that is none of the three counts as `terminal`; undefined without
- * a word.
- */
+/** The `recovery` member of an error. An unknown word is treated as `terminal`. Undefined if there is no word. */
 export function recoveryMember(value: unknown): Recovery | undefined {
   if (typeof value !== 'string' || value === '') return undefined;
   return isRecovery(value) ? value : 'terminal';

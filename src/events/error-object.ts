@@ -1,4 +1,4 @@
-// Reads the errors that sellers report, in any of their shapes, into one (verification.md §7.35, calls.md
+// Converts the errors that sellers report, in any of their shapes, into one shape (verification.md §7.35, calls.md
 // §2).
 // Called for events, answers of calls and polls.
 
@@ -28,13 +28,13 @@ export interface ReportedError {
 /** Members with which sellers report errors, in order of precedence. */
 export const ERROR_MEMBERS = ['adcp_error', 'proto_error', 'error', 'errors'] as const;
 
-/** Longest text that counts as a code, in characters. */
+/** Longest text that is accepted as a code, in characters. */
 const MAX_CODE = 64;
 /** Most errors of a list that are read. */
 const MAX_ERRORS = 16;
 
 /**
- * The errors that an object reports, in order of precedence. `null` counts as absent.
+ * The errors that an object reports, in order of precedence. A member of `null` is treated as absent.
  * @param names the members to read.
  */
 export const errorsIn = (
@@ -54,14 +54,14 @@ export function errorsOf(value: unknown): readonly ReportedError[] {
   return [...(isJsonObject(value) ? errorsInData(value) : []), ...(own ? [own] : [])];
 }
 
-/** Errors within a JSON-RPC error, whose own code is a number: the operation's error is in `data`. */
+/** The errors inside a JSON-RPC error. Its own code is a number; the operation's error is in `data`. */
 function errorsInData({ code, data }: JsonObject): readonly ReportedError[] {
   if (typeof code === 'string' || !isJsonObject(data)) return [];
   const found = errorsIn(data);
   return found.length > 0 || textMember(data, 'code') === undefined ? found : errorsOf(data);
 }
 
-/** One error object, or a text in its place; undefined if it says nothing. */
+/** One error, given as an object or as a text. Undefined if it has no content. */
 function errorOf(value: unknown): ReportedError | undefined {
   const error = typeof value === 'string' ? { message: value } : value;
   if (!isJsonObject(error)) return undefined;
@@ -90,7 +90,7 @@ function codeIn(error: JsonObject): string | undefined {
   return code === '' || code.length > MAX_CODE ? undefined : printableText(code, MAX_CODE);
 }
 
-/** `field`, or the pointer of the first of its `issues`. */
+/** The member `field` or, without it, the pointer of the first of the error's `issues`. */
 function fieldIn(error: JsonObject): string | undefined {
   const issues = present(error, 'issues');
   const [first] = Array.isArray(issues) ? (issues as readonly unknown[]) : [];
@@ -105,8 +105,8 @@ const LEAST_S = 1;
 const MOST_S = 3600;
 
 /**
- * `retry_after` of an error in ms, rounded up to whole seconds and limited to its range; undefined if it is
- * no number.
+ * The member `retry_after` of an error in ms, rounded up to whole seconds and limited to 1 s to 1 h. Undefined if
+ * it is not a number.
  */
 export function retryAfterMsIn(error: JsonObject): number | undefined {
   const seconds = present(error, 'retry_after');

@@ -11,7 +11,10 @@ import type { WebhookChallenge } from './challenge.ts';
 import type { Event, EventRegistration, TaskEvent } from './event.ts';
 import type { Observe } from './observation.ts';
 
-/** Marks the `senders` of registrations: a receiver that has them needs the registrations themselves. */
+/**
+ * Marks a `senders` function that belongs to registrations. A receiver with such a function also needs the
+ * registrations.
+ */
 export const OF_REGISTRATIONS: unique symbol = Symbol.for('proto-webhooks.of-registrations') as never;
 
 /**

@@ -141,8 +141,8 @@ type OutputOf<S> = S extends StandardSchema<infer Out> ? Out : never;
 
 type Name<K> = `${K & (string | number)}`;
 /**
- * Mapped by `as`, so that the results are compared and not `S`: a receiver with schemas fits where any is
- * wanted.
+ * Mapped by `as`, so that types are compared by the results and not by `S`. A receiver with schemas is then
+ * accepted where any receiver is.
  */
 type Results<S extends ResultSchemas> = {
   readonly [K in keyof S as Name<K>]: { readonly taskType: Name<K>; readonly data: OutputOf<S[K]> };

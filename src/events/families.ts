@@ -1,5 +1,4 @@
-// Decides the form and family of a body that names itself, or has the shape of a known family
-// (verification.md §7.6 to §7.8).
+// Decides the form and family of a body, by the names in it or by its shape (verification.md §7.6 to §7.8).
 // Called by `reading.ts` for every body, and by `agent.ts` for results.
 
 import { isJsonObject, type JsonObject, present, textMember } from '../codec/members.ts';
@@ -17,8 +16,8 @@ type Family =
   | 'artifact_push';
 
 /**
- * The names of each family. Other spellings are found by lower case, `-` as `_`, and without dotted or
- * slashed prefixes (`rights.…`).
+ * The names of each family. Other spellings are recognised after conversion to lower case, `-` to `_`, and without
+ * dotted or slashed prefixes (`rights.…`).
  */
 const NAMES: Record<Family, readonly string[]> = {
   impairment: ['impairment'],
@@ -40,27 +39,30 @@ const FAMILY_BY_NAME: ReadonlyMap<string, Family> = new Map(
 );
 
 /**
- * Members that may name the family of a payload without another name. The contract shows no shapes for these
+ * Members that may name the family if the payload has no other name. The contract shows no shapes for these
  * payloads.
  */
 const DISCRIMINATORS = ['type', 'task_type'] as const;
 
-/** Members that name a family in a whole task envelope; its `type` or `event` may be any word. */
+/**
+ * Members that may name a family in a complete task envelope. Its `type` or `event` may be any word, so they are
+ * not used.
+ */
 const ENVELOPE_DISCRIMINATORS = ['event_type', 'notification_type', 'task_type'] as const;
 
 /**
- * Members that name a family in a task's result. Its own `type` may be any word; so may its `event` if the
- * task is named.
+ * Members that may name a family in a task's result. The result's own `type` may be any word, and so may its
+ * `event` if the envelope names the task type; these are not used.
  */
 const NAMED_RESULT_DISCRIMINATORS = ['event_type', 'notification_type'] as const;
 const RESULT_DISCRIMINATORS = ['event', ...NAMED_RESULT_DISCRIMINATORS] as const;
 
 /**
- * The family of contract.md §6.12 that a payload belongs to, in any spelling. Undefined for task envelopes,
- * delivery reports and all later families. Such payloads are no task envelopes, so they need neither
- * `task_id` nor `status`.
- * @param names names that the payload gives itself.
- * @param whole true if it has the members of a task envelope.
+ * The family of contract.md §6.12 that a payload belongs to, in any spelling of its name. Undefined for task
+ * envelopes, delivery reports and all later families. Payloads of these families are no task envelopes, so they
+ * need neither `task_id` nor `status`.
+ * @param names the names that the payload gives itself.
+ * @param whole true if the payload has the members of a task envelope.
  */
 function familyOf(payload: JsonObject, names: readonly string[], whole: boolean): Family | undefined {
   if (!whole && names.length > 0) return firstFamily(names);
@@ -78,7 +80,10 @@ export function familyOfResult(result: unknown, taskType: string | undefined): F
   return familyNamed(result, names) ?? (isImpairment(result) ? 'impairment' : undefined);
 }
 
-/** True for an impairment in a member of its own, beside the health of its media buy: it has no name. */
+/**
+ * True for an impairment without a name: it is in a member `impairment`, and the health of its media buy is next to
+ * it.
+ */
 function isImpairment(result: JsonObject): boolean {
   const { impairment, health } = result;
   return typeof health === 'string' && isJsonObject(impairment) && !!textMember(impairment, 'impairment_id');
@@ -100,10 +105,10 @@ function firstFamily(names: readonly string[]): Family | undefined {
   return undefined;
 }
 
-/** Matches text without anything to normalise: nearly every `task_type`. */
+/** Matches text that needs no conversion, as nearly every `task_type`. */
 const PLAIN = /^[0-9_a-z]*$/;
 
-/** The family of a discriminator's value, e.g. of a `task_type`. */
+/** The family that a member's value names, e.g. that of a `task_type`. */
 export function familyNamedBy(value: string | undefined): Family | undefined {
   if (value === undefined) return undefined;
   if (PLAIN.test(value)) return FAMILY_BY_NAME.get(value);
@@ -111,10 +116,10 @@ export function familyNamedBy(value: string | undefined): Family | undefined {
   return names.map((name) => FAMILY_BY_NAME.get(name)).find((family) => family !== undefined);
 }
 
-/** The family of artifact pushes and rights revocations, which have no member that names them. */
+/** The family of artifact pushes and rights revocations. No member names it, so it is recognised by the shape. */
 function familyByShape(payload: JsonObject): Family | undefined {
   const { artifacts } = payload;
-  // An agent-transport artifact has `parts`: a Task that lost its status is no artifact push.
+  // An artifact of the agent transport has `parts`, so this is a Task without its status, not an artifact push.
   if (
     Array.isArray(artifacts) &&
     !artifacts.some((item) => isJsonObject(item) && present(item, 'parts') !== undefined)
@@ -125,19 +130,19 @@ function familyByShape(payload: JsonObject): Family | undefined {
 }
 
 /**
- * Shape of a body that is not of the agent transport (verification.md §7.7, §7.8). `envelope`: a task
- * envelope, whole or broken. `bare-result`: a delivery report without its envelope. `other`: a webhook of
- * another family, which needs only its key.
+ * Shape of a body that is not of the agent transport (verification.md §7.7, §7.8). `envelope`: a task envelope,
+ * complete or not. `bare-result`: a delivery report without its envelope. `other`: a webhook of another family, for
+ * which only the idempotency key is required.
  */
 export type ToolShape = 'envelope' | 'bare-result' | 'other';
 
-/** The form by which a body is read. */
+/** The transport and shape of a body, which decide how it is read. */
 export type Form =
   | { readonly transport: 'agent' }
   | {
       readonly transport: 'tool';
       readonly shape: ToolShape;
-      /** The name that the body gives itself, even a task envelope. */
+      /** The name that the body gives itself; a task envelope may have one too. */
       readonly family: string | undefined;
     };
 
@@ -157,12 +162,12 @@ export function formOf(payload: JsonObject, known: Transport | undefined): Form 
   return { transport: 'tool', shape, family: familyName(name) };
 }
 
-/** True if a body without a name is a task's, even if its members have wrong types. */
+/** True if a body without a name is meant as a task's, even if its members have wrong types. */
 function hasTask(payload: JsonObject): boolean {
   return present(payload, 'task_id') !== undefined && present(payload, 'status') !== undefined;
 }
 
-/** True if a body with a name is a whole task envelope. */
+/** True if a body with a name is a complete task envelope. */
 function isTaskEnvelope(payload: JsonObject): boolean {
   const status = textMember(payload, 'status');
   const taskId = textMember(payload, 'task_id');
@@ -170,8 +175,8 @@ function isTaskEnvelope(payload: JsonObject): boolean {
 }
 
 /**
- * The shape of a body with a name, which is never a broken envelope: its `task_id`, `status` and `result` may
- * be its own.
+ * The shape of a body with a name. It is never an incomplete envelope, because its `task_id`, `status` and `result`
+ * may have the family's own meaning.
  */
 function shapeOfNamed(payload: JsonObject, whole: boolean): ToolShape {
   if (whole) return 'envelope';
@@ -179,7 +184,7 @@ function shapeOfNamed(payload: JsonObject, whole: boolean): ToolShape {
 }
 
 /**
- * True for a media buy by itself, without an envelope's members: a body with a key may be another family's.
+ * True for a media buy without an envelope. A body with an idempotency key may belong to another family instead.
  */
 const isBareResult = (payload: JsonObject): boolean =>
   textMember(payload, 'media_buy_id') !== undefined &&
@@ -194,8 +199,8 @@ function shapeOfNameless(payload: JsonObject): ToolShape {
 }
 
 /**
- * True for a broken Task from a sender of the agent transport. Its payloads may lack the key, and a Task that
- * lost its status may too.
+ * True for a Task of the agent transport that is not complete. Payloads of that transport may lack the idempotency
+ * key, so a Task without its status may lack it too.
  */
 function isBrokenTask(payload: JsonObject, shape: ToolShape): boolean {
   if (shape === 'envelope') return true;

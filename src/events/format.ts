@@ -1,5 +1,5 @@
-// Detects the transport of a body, and unwraps agent-transport payloads (verification.md §7.12, §7.13,
-// contract.md §6.6).
+// Detects the transport of a body, and removes the wrapper of agent-transport payloads (verification.md §7.12,
+// §7.13, contract.md §6.6).
 // Called while bodies are read, and for answers of calls.
 
 import { isJsonObject, type JsonObject, present, textMember } from '../codec/members.ts';
@@ -7,12 +7,12 @@ import { isPrintable } from '../codec/printable.ts';
 import type { Transport } from './event.ts';
 
 /**
- * Members whose text names a body (verification.md §7.8), in order of precedence; `event.event_type` comes
- * last.
+ * Members whose text is a name of the body (verification.md §7.8), in order of precedence. `event.event_type` is
+ * the last.
  */
 const NAMING = ['notification_type', 'event', 'event_type'] as const;
 
-/** Names that a body gives itself, as sent, in order of precedence; empty if it has none. */
+/** The names that a body gives itself, unchanged, in order of precedence. Empty if it has none. */
 export function namesOf(payload: JsonObject): readonly string[] {
   const names: string[] = [];
   for (const member of NAMING) {
@@ -26,8 +26,8 @@ export function namesOf(payload: JsonObject): readonly string[] {
 }
 
 /**
- * Longest name in characters. Families are looked up, counted and logged by it, so no sender may make it
- * long.
+ * Longest name in characters. It is limited, because families are looked up, counted and logged by the sender's
+ * text.
  */
 const MAX_NAME = 128;
 
@@ -36,7 +36,10 @@ export function familyName(name: string | undefined): string | undefined {
   return name !== undefined && isPrintable(name, MAX_NAME) ? name : undefined;
 }
 
-/** Content of an agent-transport payload. A bare `Task` and a bare `TaskStatusUpdateEvent` are read alike. */
+/**
+ * The content of an agent-transport payload. A `Task` and a `TaskStatusUpdateEvent` without a wrapper are read in
+ * the same way, as `task`.
+ */
 export type AgentForm = 'task' | 'statusUpdate' | 'message' | 'artifactUpdate';
 
 export interface AgentPayload {
@@ -45,7 +48,7 @@ export interface AgentPayload {
   readonly body: JsonObject;
 }
 
-/** True for the forms that contain a task's state. Messages and artifacts have none. */
+/** True for the forms that contain a task's state. A message or an artifact has none. */
 const STATES: Record<AgentForm, boolean> = {
   task: true,
   statusUpdate: true,
@@ -60,8 +63,8 @@ export function hasState(form: AgentForm): boolean {
 }
 
 /**
- * Removes the one wrapper of an agent-transport payload (verification.md §7.12, §7.13). `malformed` if there
- * are two, nested or side by side. Undefined if the payload has nothing of that transport.
+ * Removes the wrapper of an agent-transport payload (verification.md §7.12, §7.13). Returns `malformed` if there
+ * are two wrappers, one inside the other or side by side. Undefined if the payload is not of that transport.
  */
 export function agentPayload(payload: JsonObject): AgentPayload | 'malformed' | undefined {
   if (isJsonObject(payload['status'])) return { form: 'task', body: payload };
@@ -84,7 +87,7 @@ function wrapped(payload: JsonObject): readonly AgentPayload[] {
 }
 
 /**
- * `taskId`, or else `id`: a real `TaskStatusUpdateEvent` has the former. Undefined if both are empty or
+ * The member `taskId` or, without it, `id`. A `TaskStatusUpdateEvent` has the first. Undefined if both are empty or
  * absent.
  */
 export function agentTaskId(body: JsonObject): string | undefined {
@@ -92,9 +95,9 @@ export function agentTaskId(body: JsonObject): string | undefined {
 }
 
 /**
- * True for a payload of this transport. Webhooks of other families may use its members' names, and they have
- * their key at the top level. A body with that key and a name is of this transport only with the whole status
- * of a task. With a key and no name it needs a status, or a form that has none.
+ * True for a payload of the agent transport. Webhooks of other families may have members of the same names, but
+ * with the idempotency key at the top level. So a body with that key and a name must have the whole status of a
+ * task. With that key and no name it needs a status, or a form that has none.
  */
 function isAgents(payload: JsonObject): boolean {
   const found = agentPayload(payload);
@@ -107,12 +110,12 @@ function isAgents(payload: JsonObject): boolean {
   return named ? hasStatus && agentTaskId(body) !== undefined : hasStatus || !hasState(form);
 }
 
-/** True for a status object that is not a task's. */
+/** True for a status object that is not a task's, because it has no state. */
 function isOtherStatus(status: unknown): boolean {
   return isJsonObject(status) && !Object.hasOwn(status, 'state');
 }
 
-/** Shapes of the transports (contract.md §6.6). */
+/** For each transport, the check of a body's shape (contract.md §6.6). */
 const FITS: Record<Transport, (payload: JsonObject) => boolean> = {
   tool: (payload) => typeof payload['status'] === 'string' && present(payload, 'task_id') !== undefined,
   agent: isAgents,

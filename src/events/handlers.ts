@@ -25,7 +25,9 @@ type StatusHandlers<S extends ResultSchemas, Tx> = {
   readonly [K in TaskStatus]?: Handler<TaskEvent<S> & { readonly status: K }, Tx>;
 };
 
-/** Written as a method, so that the handler of one family fits among those of any name. */
+/**
+ * Declared as a method, so that a handler of one family is assignable where handlers of any family are expected.
+ */
 type AnyNotificationHandler<Tx> = { handle(event: OtherEvent, ctx: HandlerContext<Tx>): unknown }['handle'];
 
 type FeedHandler<Tx> = Handler<NotificationEvent<'wholesale_feed'>, Tx>;

@@ -37,7 +37,7 @@ const EXTRACTORS: Record<Transport, (payload: JsonObject) => unknown> = {
   agent: (payload) => {
     const found = agentPayload(payload);
     if (found === undefined || found === 'malformed') return undefined;
-    // The protocol's own rule uses the first artifact alone.
+    // The protocol itself says that only the first artifact has the data.
     const { data, later } = agentData(found);
     return later === 'taken' ? undefined : data;
   },

@@ -30,10 +30,13 @@ function isDate(year: number, month: number, day: number): boolean {
 
 const DAY_S = 86_400;
 
-/** Unix seconds at which a day begins. `Date.UTC` reads years under 100 as those of the last century. */
+/**
+ * Unix seconds at the beginning of a day. `Date.UTC` reads years under 100 as 19xx, so these are shifted by 400
+ * years.
+ */
 function startOfDay(year: number, month: number, day: number): number {
   if (year >= 100) return Date.UTC(year, month - 1, day) / 1000;
-  // Any 400 years have the same number of days.
+  // All periods of 400 years have the same number of days.
   return Date.UTC(year + 400, month - 1, day) / 1000 - 146_097 * DAY_S;
 }
 
@@ -59,7 +62,7 @@ export function parseInstant(text: string): Instant | undefined {
   };
 }
 
-/** The number made of `count` digits; NaN if another character is among them. */
+/** The number made of `count` digits. NaN if there is another character among them. */
 function digits(text: string, from: number, count: number): number {
   let number = 0;
   for (let at = from; at < from + count; at += 1) {
@@ -81,16 +84,15 @@ function hasSeparators(text: string): boolean {
   );
 }
 
-/** Index after the seconds, at which a fraction or the zone begins. */
+/** Index after the seconds, where a fraction or the zone begins. */
 const SECONDS_END = 19;
 
-/**
- * Most digits of a fraction. Nanoseconds have 9; stores keep the digits as text, so there has to be a limit.
- */
+/** Most digits of a fraction. Nanoseconds have 9. Stores keep the digits as text, so there must be a limit. */
 const MAX_FRACTION = 64;
 
 /**
- * Index after the fraction, or after the seconds if there is none; undefined if it has no digit, or too many.
+ * Index after the fraction, or after the seconds if there is no fraction. Undefined if the fraction has no digit or
+ * too many.
  */
 function fractionEnd(text: string): number | undefined {
   if (text[SECONDS_END] !== '.') return SECONDS_END;
@@ -106,7 +108,7 @@ function withoutTrailingZeros(fraction: string): string {
   return fraction.slice(0, end);
 }
 
-/** Offset from UTC of a zone `Z`, `+hh:mm` or `+hhmm` that ends the text; undefined for anything else. */
+/** Offset from UTC of the zone that ends the text: `Z`, `+hh:mm` or `+hhmm`. Undefined for anything else. */
 function zoneSeconds(text: string, at: number): number | undefined {
   const sign = text[at];
   if (sign === 'Z' || sign === 'z') return text.length === at + 1 ? 0 : undefined;

@@ -4,9 +4,7 @@
 import * as z from 'zod/mini';
 import type { NotificationFamily, Notifications } from './event.ts';
 
-/**
- * Members that identify a payload have to be present. Others are optional; if present, their type is checked.
- */
+/** Members that identify a payload are required. Others are optional; if present, they must have the right type. */
 const id = z.string().check(z.minLength(1));
 const text = z.nullish(z.string());
 const version = z.nullish(z.union([z.string(), z.number()]));

@@ -1,7 +1,7 @@
 // Types of the notification payloads that this package knows (verification.md §7.36).
 // Validated by `notification-schemas.ts`, with one schema for each family.
 
-/** Optional text: many senders write `null` for absence. */
+/** Optional text; `null` is allowed, because many senders write it for an absent member. */
 type Text = string | null | undefined;
 
 /**

@@ -61,7 +61,7 @@ const KEY = 'observation';
 export const observationKey = (source: Observation['source'], hash: string): string =>
   `${KEY}/${source}/${hash}`;
 
-/** The channel of an observation, by its key; undefined for a webhook's key, which has no `/`. */
+/** The channel of an observation, from its key. Undefined for the key of a webhook, which contains no `/`. */
 export function observedBy(key: string): Observation['source'] | undefined {
   const [kind, source] = key.split('/');
   return kind === KEY && source !== undefined ? (source as Observation['source']) : undefined;

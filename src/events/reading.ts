@@ -18,7 +18,7 @@ import { taskStatus } from './status.ts';
 import { readTool } from './tool.ts';
 import { eventWarning, placesOf } from './warnings.ts';
 
-/** Exported here to be in the same chunk: few events need them. */
+/** Exported from here to be in the same chunk, because few events need them. */
 export { parseResult } from './result-schemas.ts';
 export { eventWarning } from './warnings.ts';
 
@@ -53,30 +53,33 @@ export interface BodyFailure {
  */
 export type EventReading = AssembledEvent | EnvelopeFailure | BodyFailure;
 
-/** A proof of control (verification.md §7.9): no event, whatever its other members are. */
+/** A proof of control (verification.md §7.9). It is no event, whatever its other members are. */
 export interface ChallengeReading {
   readonly ok: false;
   readonly code: 'challenge';
   readonly payload: JsonObject;
 }
 
-/** As `readEvent`, for a caller that hashes and answers proofs of control itself. */
+/**
+ * As `readEvent`, but the caller supplies the hash function, and gets proofs of control as a result of their own.
+ */
 export type ReadBody = (
   bytes: Uint8Array,
   options: Pick<ReadOptions, 'edition' | 'format' | 'sender'> &
     Required<Pick<ReadOptions, 'hash'>> & {
-      /** The accepted names. */
+      /** The accepted protocol names. */
       readonly protocols: Protocols;
-      /** The channel of a body that `receiver.observe` made; absent for a webhook. */
+      /** The channel, for a body that `receiver.observe` made. Absent for a webhook. */
       readonly source?: EventChannel | undefined;
-      /** The URL by which it came, if one is known. */
+      /** The URL at which the body arrived, if it is known. */
       readonly url?: string | undefined;
     },
 ) => EventReading | ChallengeReading;
 
 /**
- * Reads the raw body of an authentic delivery: strict JSON, format, envelope rules (verification.md §7).
- * Never throws for anything in `bytes`. The store adds `event.reemission` and the warnings that need memory.
+ * Reads the raw body of an authentic delivery: strict JSON, format, envelope rules (verification.md §7). Never
+ * throws for anything in `bytes`. `event.reemission`, and warnings that depend on earlier events, are added after
+ * the store has compared them.
  */
 export const readBody: ReadBody = (
   bytes,
@@ -97,7 +100,7 @@ export const readBody: ReadBody = (
   return inexact ? inexactEvent(draft, inexact, origin) : assembleEvent(draft, origin);
 };
 
-/** The event of a body with numbers that a double changes: a warning names them to the owner. */
+/** The event of a body with numbers that a double cannot represent. A warning tells the owner where they are. */
 function inexactEvent(
   draft: Draft,
   { numbers, paths }: InexactFound,
@@ -113,12 +116,12 @@ function inexactEvent(
 }
 
 /**
- * Reads a body that `receiver.observe` made, with the members of a tool-transport envelope. Its task may have
+ * Reads a body that `receiver.observe` made. It has the members of a tool-transport envelope, but its task may have
  * no id.
  */
 function readObservation(payload: JsonObject, source: EventChannel): Draft {
   const status = textMember(payload, 'status');
-  // A pulled state (owed.md §6.5). Other observations have no such member.
+  // Only a pulled state has this member (owed.md §6.5).
   const family = textMember(payload, 'notification_type');
   return {
     ok: true,
@@ -140,7 +143,7 @@ function readObservation(payload: JsonObject, source: EventChannel): Draft {
     notificationId: undefined,
     taskEnvelope: family === undefined,
     family,
-    // A pulled report (owed.md §4.3). A task's own result is never one.
+    // True only for a pulled report (owed.md §4.3), because a task's own result is never a report.
     reportShaped: source === 'pull' && isReportShaped(textMember(payload, 'task_type'), payload['result']),
     warnings: [],
   };

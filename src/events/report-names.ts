@@ -4,5 +4,5 @@
 /** `task_type` of a report's envelope. */
 export const REPORT_TASK_TYPE = 'media_buy_delivery';
 
-/** Most rows of a report that the account of reports counts (owed.md §3.1). */
+/** Most rows of a report for which reports are counted as received (owed.md §3.1). */
 export const MAX_REPORTED_WINDOWS = 10_000;

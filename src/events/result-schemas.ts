@@ -33,10 +33,10 @@ export async function parseResult<S extends ResultSchemas>(
   schemas: S | undefined,
 ): Promise<Event<S>> {
   if (event.kind !== 'task') return event;
-  // Only the type parameter differs: nothing is parsed yet.
+  // Only the type parameter differs, because nothing has been parsed yet.
   const plain = event as unknown as TaskEvent<S>;
   const { taskType, data } = event;
-  // `hasOwn`: a task type called `constructor` is no schema.
+  // `hasOwn` excludes inherited members, e.g. for a task type called `constructor`.
   const schema = taskType !== undefined && schemas && Object.hasOwn(schemas, taskType) && schemas[taskType];
   if (!schema || data === undefined || data === null || !isTerminal(event.status)) return plain;
   const { mismatch, value } = await validate(schema, data);

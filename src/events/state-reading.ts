@@ -25,22 +25,23 @@ export interface StateReading {
   readonly ended?: true;
 }
 
-/** The names of members, from the outer to the inner. */
+/** The names of nested members, from the outermost to the innermost. */
 type Path = readonly string[];
 
-/** Members of a payload that name the thing, its new state, and the time. */
+/** The members of a payload that contain the thing's id, its new state, and the time. */
 interface StateMembers {
   readonly id: Path;
   readonly at: Path;
   readonly to?: Path;
-  /** Set for a thing whose state is over once it is again as before. */
+  /** Set if a state is over once the thing is again in the state before it. */
   readonly from?: Path;
-  /** True if the family itself says that the thing is gone. */
+  /** True if the family's name itself says that the thing no longer exists. */
   readonly isEnd?: (family: string) => boolean;
 }
 
 /**
- * Families whose payload has the id of one thing. Others are about a log, a pair of things, or the seller.
+ * Families whose payload has the id of one thing. Payloads of other families concern a log, a pair of things, or
+ * the seller.
  */
 const STATES: { readonly [F in NotificationFamily]?: StateMembers } = {
   impairment: {
@@ -66,7 +67,7 @@ const STATES: { readonly [F in NotificationFamily]?: StateMembers } = {
   },
 };
 
-/** The last member of a path if it is a string. */
+/** The string at the end of a path of members; undefined if there is none. */
 function textAt(payload: JsonObject, path: Path): string | undefined {
   const [name = '', ...rest] = path;
   if (rest.length === 0) return textMember(payload, name);
@@ -85,7 +86,7 @@ const membersOf = (family: string): StateMembers | undefined => {
   return Object.hasOwn(STATES, name) ? STATES[name as NotificationFamily] : undefined;
 };
 
-/** Parts of a body that are read. */
+/** The parts of an event from which its state is read. */
 interface Told {
   readonly family: string;
   /** The typed payload. */
@@ -96,7 +97,10 @@ interface Told {
   readonly eventAt: number | undefined;
 }
 
-/** @returns undefined for a family without a state, and for an id that cannot be kept. */
+/**
+ * Reads the state from an event.
+ * @returns undefined for a family without a state, and for an id that cannot be stored.
+ */
 export function stateReading(told: Told): StateReading | undefined {
   const { family, payload, eventAt } = told;
   const members = membersOf(family);
@@ -109,23 +113,26 @@ export function stateReading(told: Told): StateReading | undefined {
   return { id, ...defined({ at, to, from }), ...(isOver && { ended: true }) };
 }
 
-/** True if the health beside an impairment says that its media buy has none any more. */
+/** True if the health next to an impairment is `ok`: its media buy no longer has an impairment. */
 const isHealthy = ({ family, data, envelope }: Told): boolean =>
   family === 'impairment' &&
   [data, envelope].some((one) => isJsonObject(one) && textMember(one, 'health') === 'ok');
 
-/** The earlier state of an object in a snapshot, if it counts. */
+/** The earlier state of an object in a snapshot, for families in which it shows the end of the state. */
 export const originIn = (payload: JsonObject, family: string): string | undefined =>
   textIn(payload, membersOf(family)?.from);
 
-/** True if payloads of a family are about one thing each. */
+/** True if each payload of the family concerns one thing. */
 export const hasState = (family: string): boolean => membersOf(family) !== undefined;
 
 /** The new state in a payload, if it names one. */
 export const stateIn = (family: string, payload: JsonObject): string | undefined =>
   textIn(payload, membersOf(family)?.to);
 
-/** The payload for an end that no webhook reported (owed.md §6.5). @param from the state that has ended. */
+/**
+ * Makes the payload for the end of a state that no webhook reported (owed.md §6.5).
+ * @param from the state that has ended.
+ */
 export function endPayload(
   family: string,
   { id, from, at }: { readonly id: string; readonly from?: string | undefined; readonly at: number },

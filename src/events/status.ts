@@ -3,7 +3,7 @@
 
 import type { TaskStatus } from './event.ts';
 
-/** True for each status that nothing follows. The words are the same in both transports. */
+/** For each status, true if no other status follows. The words are the same in both transports. */
 const TERMINAL: Record<TaskStatus, boolean> = {
   submitted: false,
   working: false,
@@ -15,7 +15,7 @@ const TERMINAL: Record<TaskStatus, boolean> = {
   rejected: true,
 };
 
-/** Words of a media buy's life that some senders write as the task's status: refused there. */
+/** Statuses of media buys that some senders write as the task's status, where they are refused. */
 const MEDIA_BUY_WORDS: ReadonlySet<string> = new Set(['active', 'paused', 'reporting_delayed']);
 
 const AGENT_PREFIX = 'TASK_STATE_';
@@ -24,7 +24,7 @@ export function isTerminal(status: TaskStatus): boolean {
   return TERMINAL[status];
 }
 
-/** The status that `text` is, exactly as written; for the agent transport, after `normaliseState`. */
+/** Returns `text` if it is exactly a task status. For the agent transport, call `normaliseState` first. */
 export function taskStatus(text: string | undefined): TaskStatus | undefined {
   return text !== undefined && isStatus(text) ? text : undefined;
 }
@@ -34,8 +34,8 @@ export function isMediaBuyWord(text: string): boolean {
 }
 
 /**
- * `TASK_STATE_INPUT_REQUIRED` → `input-required`. ASCII letters only: `toLowerCase` would also turn the
- * Kelvin sign into a k, and so another word into `working`.
+ * Converts e.g. `TASK_STATE_INPUT_REQUIRED` to `input-required`. Only ASCII letters are converted: `toLowerCase`
+ * would also turn the Kelvin sign into a k, so that another word could become `working`.
  */
 export function normaliseState(state: string): string {
   const name = state.startsWith(AGENT_PREFIX) ? state.slice(AGENT_PREFIX.length) : state;

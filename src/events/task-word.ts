@@ -1,4 +1,4 @@
-// Finds a task's status inside an object that may be a result with a status of its own (calls.md §1.1, §1.2,
+// Finds a task's status in an object that may also be a result with a status of its own (calls.md §1.1, §1.2,
 // §1.5).
 // Called for agent payloads, answers of calls and polls.
 
@@ -7,26 +7,26 @@ import { isErrorAlone } from './error-alone.ts';
 import type { TaskStatus } from './event.ts';
 import { taskStatus } from './status.ts';
 
-/** Words that tasks and media buys share. */
+/** Words that are both a task's status and a media buy's. */
 const SHARED: ReadonlySet<TaskStatus> = new Set<TaskStatus>(['completed', 'canceled', 'rejected']);
 
 /**
- * The task's status in `status` of an object that may be a result, whose own status is a media buy's
- * (calls.md §1.2). Undefined if it is no word of a task.
+ * The task's status in the member `status`. The object may be a result, and then the status may be that of a media
+ * buy (calls.md §1.2). Undefined if it is not a task's.
  */
 export function taskWordIn(body: JsonObject, taskType?: string): TaskStatus | undefined {
   const word = taskStatus(textMember(body, 'status'));
   if (word === undefined || !SHARED.has(word)) return word;
-  // An error means that the call has failed (calls.md §1.9).
+  // An error without a result means that the call has failed (calls.md §1.9).
   if (word === 'completed' && isErrorAlone(body, taskType)) return undefined;
   const isBuys = (textMember(body, 'media_buy_id') ?? '') !== '';
   return isBuys && textMember(body, 'media_buy_status') === undefined ? undefined : word;
 }
 
-/** The task that the data part of a completed Task reports. */
+/** A task that is reported in the data part of a completed Task. */
 export interface InnerTask {
   readonly status: TaskStatus;
-  /** If absent, the Task's own id is used. */
+  /** The task's id; if it is absent, the id of the outer Task is used. */
   readonly taskId?: string;
 }
 

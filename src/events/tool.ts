@@ -12,7 +12,10 @@ import { IDEMPOTENCY_KEY } from './schemas.ts';
 import { isMediaBuyWord, taskStatus } from './status.ts';
 import { eventWarning } from './warnings.ts';
 
-/** Finds the fault of a body, by its shape. A bare result is reported before its missing key. */
+/**
+ * For each shape, the function that finds the fault of a body. A result without an envelope is reported as such,
+ * even if it also lacks its key.
+ */
 const PROBLEMS: Record<ToolShape, (payload: JsonObject) => EnvelopeFailure | undefined> = {
   envelope: envelopeProblem,
   'bare-result': () =>
@@ -61,7 +64,7 @@ export function toolData(payload: JsonObject): unknown {
   return payload['result'];
 }
 
-/** The fault of `idempotency_key`, if any. */
+/** The failure if `idempotency_key` is missing or not valid; otherwise undefined. */
 export function keyProblem(payload: JsonObject): EnvelopeFailure | undefined {
   const key = present(payload, 'idempotency_key');
   if (key === undefined) {
@@ -102,7 +105,7 @@ function statusProblem(status: unknown): EnvelopeFailure | undefined {
     : undefined;
 }
 
-/** The id at the top level, or else in `result` (verification.md §7.30). */
+/** The notification's id, at the top level or else in `result` (verification.md §7.30). */
 function notificationId(payload: JsonObject, result: unknown): string | undefined {
   return (
     textMember(payload, 'notification_id') ??

@@ -1,4 +1,4 @@
-// The sentences of warnings, and the places where a value does not fit its schema.
+// The texts of warnings, and the list of members that do not fit a schema.
 // Called while events are read, and by the stages that add warnings.
 
 import { printableName } from '../codec/printable.ts';
@@ -42,7 +42,10 @@ const SENTENCES: Record<WarningCode, string> = {
     'the call was answered with its result at once, and no webhook should follow that',
 };
 
-/** @param detail added in brackets; for the owner, and already sanitized if it comes from the body. */
+/**
+ * Makes a warning.
+ * @param detail added in brackets, for the owner. If it comes from the body, it must already be sanitized.
+ */
 export function eventWarning(code: WarningCode, detail?: string): EventWarning {
   return { code, message: detail === undefined ? SENTENCES[code] : `${SENTENCES[code]} (${detail})` };
 }
@@ -52,13 +55,13 @@ export interface Issue {
   readonly path?: readonly (PropertyKey | { readonly key: PropertyKey })[] | undefined;
 }
 
-/** Most places of a mismatch that a warning names. */
+/** Most members that a warning about a mismatch names. */
 const MAX_PLACES = 4;
 
 /**
- * Places where a value does not fit its schema. Without reasons: messages of schemas may quote values, and
- * the body is never logged.
- * @param whole the value's name, for an issue that concerns no member of it.
+ * Names the members that do not fit a schema, without reasons: messages of schemas may quote values, and the body
+ * is never logged.
+ * @param whole the name of the value, for an issue that concerns the whole value.
  */
 export function placesOf(issues: readonly Issue[], whole: string): string {
   const places = issues.slice(0, MAX_PLACES).map(({ path = [] }) => {

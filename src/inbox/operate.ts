@@ -42,7 +42,7 @@ import type {
   RedriveResult,
 } from './inbox-contract.ts';
 
-/** A stored event that is to run now, with its body and what was read from it. */
+/** A stored event that must run now, with its body and the event parsed from it. */
 interface Kept {
   readonly sender: string;
   readonly key: string;
@@ -79,7 +79,7 @@ async function runHere(
   const arrivedAt = context.now();
   const log = boundLogger(context.logger, { sender, key, deliveryId: id });
   const origin = originOf(context.config, sender);
-  // Neither a seller nor a worker brings it again, so a failure must not leave it waiting for one.
+  // No seller and no worker brings this event again. So a failure must make it DEAD, not leave it waiting.
   const won: AdmittedEvent = {
     kind: 'won',
     origin,
@@ -97,7 +97,7 @@ async function runHere(
     return 'busy';
   }
   const result = await settle(await dispatch(run, context, log), context, { log, background, arrivedAt });
-  // Not settled: the handler runs on past its deadline, or somebody else has the event.
+  // The run is not settled: the handler goes on after its deadline, or another owner has the event.
   return result.kind === 'settled' ? result.state : 'busy';
 }
 
@@ -123,7 +123,7 @@ export async function redriveInline(
   if (!record) return 'absent';
   const { body } = record;
   if (!body) return 'other';
-  // Its lease may have ended, but an event that runs in this process is not started again here.
+  // Even if its lease has expired, an event that runs in this process is not started again.
   const id = deliveryId(context.hashes, sender, key);
   if (context.running.has(id)) return 'busy';
   const kept = {
@@ -151,12 +151,12 @@ export function seenEvent(record: InboxRecord, context: ReadContext): SeenEvent 
 }
 
 const STATES = ['queued', 'leased', 'dead'] as const;
-/** DEAD events first: an event that its run makes DEAD is then not met a second time. */
+/** DEAD events come first. An event that becomes DEAD by its run here is then not processed a second time. */
 const DEAD_FIRST = ['dead', 'queued', 'leased'] as const;
 
-/** Records in one call of the store, which is also the most held in memory at once. */
+/** Records read by one call of the store, and so the most that are in memory at once. */
 const PAGE = 1_000;
-/** Most events worked on at a time: more would fill a connection pool, and deliveries would wait. */
+/** Most events processed at a time. More could use up a connection pool, and deliveries would have to wait. */
 export const WIDTH = 4;
 
 type Pages = Pick<StoreInbox, 'list'>;
@@ -228,7 +228,7 @@ export interface Filter {
   readonly before: number;
   readonly error: string;
   readonly dryRun: boolean;
-  /** True to include stuck events (`isStuck`): they wait for a worker, and mode `inline` may have none. */
+  /** True to include stuck events (`isStuck`). They wait for a worker, and in mode `inline` there may be none. */
   readonly withStuck?: boolean;
 }
 
@@ -314,7 +314,7 @@ function checkKey(method: string, sender: string, key: string): void {
   text(`inbox.${method}: idempotencyKey`, key);
 }
 
-/** Counts as a delivery, so that `stop()` waits for it. */
+/** Counts the work like a delivery, so that `stop()` waits for it. */
 async function counted<T>({ arrived, answered }: Lifecycle, work: () => Promise<T>): Promise<T> {
   arrived();
   try {

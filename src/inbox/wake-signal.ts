@@ -2,7 +2,7 @@
 // Made once per receiver: the worker waits, and whatever queues an event or frees a handler notifies.
 
 /**
- * A sleep that can be ended early. A notification that comes before the sleep ends it too, so that none is
+ * A sleep that can be ended early. A notification before the sleep ends the next sleep at once, so that none is
  * lost.
  */
 export interface WakeSignal {

@@ -1,6 +1,5 @@
-// One round of a worker: decides whether to lease, leases due events and runs each (admission.md §4.6,
-// §4.12).
-// Called by `worker.ts`, which repeats it and decides how many events a round may take.
+// One cycle of a worker: decides if it may lease, leases due events and runs each (admission.md §4.6, §4.12).
+// Called by `worker.ts`, which repeats it and decides how many events a cycle may lease.
 
 import type { AlarmCode } from '../shared/codes.ts';
 import { deliveryId } from '../shared/delivery.ts';
@@ -18,12 +17,12 @@ import { originOf, readStored, type Started, type AdmittedEvent } from '../stage
 import type { LeasedEvent, LeaseDueRequest, StoreInbox } from '../stores/store.ts';
 
 /**
- * Longest wait before a failing store is asked again, ms. Waits double from 2 `pollMs`, less up to half as
- * jitter.
+ * Longest wait before a failing store is called again, ms. The wait begins at 2 `pollMs` and doubles; up to half is
+ * subtracted at random.
  */
 const LONGEST_IDLE_MS = 30_000;
 
-/** Alarms for faults of the store that its owner has to mend. */
+/** Alarms for faults of the store that its owner must repair. */
 const FAULT_ALARMS: Readonly<Partial<Record<UnavailableCode, AlarmCode>>> = {
   misconfigured: 'misconfigured',
   not_durable: 'durability_lowered',
@@ -35,7 +34,7 @@ interface Failures {
   readonly over: () => void;
 }
 
-/** Counts failed calls of the store, which may be unreachable for a while and is asked until it answers. */
+/** Counts failed calls of the store, which may be unreachable for some time and is called until it answers. */
 export function createFailures({
   config,
   logger,
@@ -90,9 +89,8 @@ export function wonOf(event: LeasedEvent, context: ReadyContext): AdmittedEvent 
 }
 
 /**
- * Runs a leased event's handler and completes or fails the event. Resolves when the handler has settled or
- * counts as crashed. Never rejects: if the end cannot be stored, the lease runs out and the event is leased
- * again.
+ * Runs a leased event's handler, and completes or fails the event. Resolves when the handler has settled or is
+ * counted as crashed. Never rejects: if the end cannot be stored, the lease expires and the event is leased again.
  */
 export async function runLeased(run: Started, context: ReadyContext, abort: AbortController): Promise<void> {
   const { deliveryId: id, key, lease, origin } = run.won;
@@ -121,7 +119,7 @@ export async function runLeased(run: Started, context: ReadyContext, abort: Abor
   }
 }
 
-/** Events to lease in a round: whatever is due, or one suspect and nothing beside it (admission.md §4.6). */
+/** Events to lease in a cycle: any that are due, or one suspect that must run alone (admission.md §4.6). */
 export type Next = 'any' | 'alone';
 
 interface RoundRequest {
@@ -133,33 +131,33 @@ interface RoundRequest {
 interface RoundResult {
   /** Wait before the next round. Ms. */
   readonly idleMs: number;
-  /** Events that the next round leases. */
+  /** The kind of events that the next cycle leases. */
   readonly next: Next;
 }
 
 /** Calls of the store by one worker. */
 interface WorkCycle {
-  /** Makes one call and gives each leased event to `take`. Never rejects. */
+  /** Makes one call of the store and passes each leased event to `take`. Never rejects. */
   readonly lease: (
     request: RoundRequest,
     take: (event: LeasedEvent) => Promise<unknown>,
   ) => Promise<RoundResult>;
-  /** Reports a sleep that the worker intended, which is no gap in contact with the store. Ms. */
+  /** Called after a sleep that the worker intended, which is no gap in the contact with the store. Ms. */
   readonly wasIdle: (ms: number) => void;
 }
 
-/** Shortest wait of an idle worker, however soon something is due. Ms. */
+/** Shortest wait of an idle worker, even if an event is due sooner. Ms. */
 const SHORTEST_IDLE_MS = 20;
 
 /**
- * Time since the store was last heard of, although it was asked or because the process stood still. After
- * more than a lease, everybody's leases may have run out; their owners are given time to renew them
- * (admission.md §4.6).
+ * Time since the store last answered, although it was called or because the process stood still. After more than a
+ * lease, the leases of all processes may have expired. Their owners are then given time to renew them (admission.md
+ * §4.6).
  */
 interface Gap {
   /**
-   * Reports an answered call.
-   * @param at start of the call, on the clock of `performance.now()`.
+   * Called when the store has answered.
+   * @param at start of the call, as `performance.now()`.
    */
   readonly heard: (at: number) => void;
   readonly failed: () => void;
@@ -179,7 +177,7 @@ function createGap(leaseMs: number): Gap {
       isAway = true;
     },
     wasIdle(ms) {
-      // A timer is a little late each time; one that is more than a lease late stood still with its process.
+      // A timer is always a little late. If it is late by more than a lease, the process stood still.
       if (!isAway && performance.now() - since - ms <= leaseMs) since = performance.now();
     },
     ms: () => performance.now() - since,
@@ -193,11 +191,11 @@ export function createWorkCycle(context: ReadyContext, inbox: StoreInbox): WorkC
   const failures = createFailures(context);
   const gap = createGap(leaseMs);
   let quietUntil = -Infinity;
-  // Kept until a call is answered. If an answer is lost, the store knows its leases as this worker's own,
-  // which nobody runs.
+  // The same owner id is used until a call is answered. If an answer is lost, the store recognises its leases as
+  // this worker's own, which nobody runs.
   let owner = context.newId();
 
-  /** Ms until something may be leased. Rejects if the store is still unreachable. */
+  /** Time in ms until events may be leased. Rejects if the store is still unreachable. */
   async function quietMs(): Promise<number> {
     if (gap.ms() > leaseMs) {
       const asked = performance.now();
@@ -250,11 +248,11 @@ export function createWorkCycle(context: ReadyContext, inbox: StoreInbox): WorkC
         const quiet = await quietMs();
         if (quiet > 0) return { idleMs: quiet, next: request.next };
         const result = await ask(request, take);
-        // The place for suspects is taken or reserved, so other events have their turn.
+        // The slot for suspects is taken or reserved, so the next cycle leases other events.
         if (!result) return { idleMs: worker.pollMs, next: 'any' };
         const { events, died, suspectDue, nextDueMs = worker.pollMs } = result;
         failures.over();
-        // After a suspect, or if another worker has it, the other events have their turn.
+        // After a suspect, or if another worker has it, the next cycle leases other events.
         const next = suspectDue && request.next === 'any' ? 'alone' : 'any';
         const hasMore = next === 'alone' || events.length + died.length > 0;
         const idleMs = hasMore ? 0 : Math.max(SHORTEST_IDLE_MS, Math.min(nextDueMs, worker.pollMs));

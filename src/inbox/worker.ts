@@ -1,4 +1,4 @@
-// Leases due events again and again and runs their handlers, a bounded number at a time (admission.md §4.14).
+// Leases due events repeatedly and runs their handlers, a limited number at a time (admission.md §4.14).
 // Begun by `receiver.start()` through `work.ts`; `work-cycle.ts` makes the calls of the store.
 
 import { settledWithin } from '../shared/time-limits.ts';
@@ -16,13 +16,13 @@ export interface Worker {
   /** Begins. A second call does nothing. */
   readonly start: () => void;
   /**
-   * Leases nothing more, gives back events that have not begun, and waits for running handlers, at most
-   * `graceMs`. After three quarters of it, their signals fire. Ms.
+   * Leases no more events, returns events that were not started, and waits for running handlers, at most `graceMs`
+   * (ms). After three quarters of that time the handlers' signals abort.
    */
   readonly stop: (graceMs: number) => Promise<void>;
 }
 
-/** Time for which workers leave an event alone that was leased to a process which already runs it. Ms. */
+/** Time for which workers do not lease an event again that was leased to a process which already runs it. Ms. */
 const AGAIN_MS = 1_000;
 
 /** Handlers that are running. */
@@ -41,7 +41,7 @@ function createRuns(context: ReadyContext, wakeSignal: WakeSignal): Runs {
       const abort = new AbortController();
       const run = runLeased(one, context, abort).finally(() => {
         running.delete(abort);
-        // A handler is free again, and perhaps a task, so the worker looks at once.
+        // A handler is free now, and perhaps a task, so the worker asks for events at once.
         wakeSignal.notify();
       });
       running.set(abort, run);
@@ -76,11 +76,11 @@ export function createWorker(context: ReadyContext, inbox: StoreInbox, wakeSigna
   async function take(event: LeasedEvent): Promise<void> {
     const { sender, key, lease } = event;
     const unstarted = { sender, key, owner: lease.owner };
-    // Frees the place for suspects that the worker reserved: a suspect takes it when it starts.
+    // Frees the slot for suspects that the worker reserved; a suspect takes the slot when it starts.
     running.release(WORKER);
     if (stopping) return giveBack(unstarted, context);
     const run = started(wonOf(event, context), running);
-    // Happens if the store ignores `except`: an event that runs here already is not started a second time.
+    // Happens if the store ignores `except`. An event that already runs here is not started a second time.
     if (!run) return giveBack(unstarted, context, AGAIN_MS);
     runs.begin(run);
   }
@@ -121,7 +121,7 @@ export function createWorker(context: ReadyContext, inbox: StoreInbox, wakeSigna
     async stop(graceMs) {
       stopping = true;
       wakeSignal.notify();
-      // A call of the store may still be under way and bring events; they are given back.
+      // A call of the store may still be in progress and return events; those are given back to the queue.
       const over = Promise.resolve(working).then(() => runs.settled());
       await waitFor(over, graceMs, () => runs.abort(new Fault('shutting_down', 'the worker stops')));
       const left = runs.size();
@@ -135,10 +135,10 @@ export function createWorker(context: ReadyContext, inbox: StoreInbox, wakeSigna
 }
 
 /**
- * Begins the worker of a started receiver (admission.md §4.14). An unreachable store is no reason to give up:
- * a process that starts before its database would need somebody to start it again.
- * @param stopping ends the tries.
- * @param begin receives the worker, and begins it.
+ * Starts the worker of a started receiver (admission.md §4.14). If the store is unreachable it tries again.
+ * Otherwise a process that starts before its database would have to be started again by somebody.
+ * @param stopping ends these tries.
+ * @param begin receives the worker and starts it.
  * @throws ConfigError (rejects) if the startup check throws one.
  */
 export async function startWorker(

@@ -4,26 +4,26 @@
 import { sameRegistrableDomain } from './registrable-domain.ts';
 import { urlRefusedReason } from './net/addresses.ts';
 
-/** Statuses of RFC 9110 §15.4 that name another place of the same document. */
+/** Status codes (RFC 9110 §15.4) that redirect to another URL of the same document. */
 const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
 
 const MAX_HOPS = 3;
 
 interface RedirectRules {
-  /** Makes one request, under all rules of a fetch. */
+  /** Makes one request, to which all rules of a key fetch apply. */
   readonly get: (url: string) => Promise<Response>;
   readonly allowLoopback: boolean;
 }
 
-/** The answer at the end of the redirects, or the reason for not following them. */
+/** The last response and its URL, or the reason why a redirect was not followed. */
 type RedirectEnd =
   | { readonly ok: true; readonly at: string; readonly response: Response }
   | { readonly ok: false; readonly reason: string };
 
 /**
- * Follows redirects within the registrable domain of the first URL, over https, at most three
- * (verification.md §5.10). An answer that is no redirect is returned as it is.
- * @param url the requested URL, with its answer `first`.
+ * Follows redirects within the registrable domain of the first URL, over https, at most three (verification.md
+ * §5.10). A response that is not a redirect is returned unchanged.
+ * @param url the URL that was requested; `first` is the response to that request.
  * @throws the errors of `get`.
  */
 export async function redirectedWithin(

@@ -12,13 +12,13 @@ import { hasPrivateHalf, isJwk, PRIVATE_HALF_PUBLISHED } from './pinned-jwks.ts'
 /** The part of a publisher's adagents.json about keys (verification.md §5.5). */
 export interface AdAgents {
   /**
-   * Keys by agent URL, byte for byte, for agents with `signing_keys[]`; a string names the fault of that
-   * list. One agent's broken list is no reason to distrust the publisher's other entries.
+   * Pinned keys by agent URL (compared byte for byte), for agents with `signing_keys[]`. A string instead of keys
+   * says why that agent's list is invalid. One invalid list does not invalidate the other agents' entries.
    */
   readonly pinned: ReadonlyMap<string, KeySet | string>;
-  /** Absolute URL of the list, if the file has `authoritative_location` only. */
+  /** Absolute URL of the authoritative file, if this file has only `authoritative_location`. */
   readonly next?: string;
-  /** Agents listed in a file that was pointed to: it says nothing about any other. */
+  /** Set if another file pointed to this one: the agents listed here. This file says nothing about other agents. */
   readonly mustList?: ReadonlySet<string>;
 }
 
@@ -28,10 +28,13 @@ function pointerTo(location: unknown): Parsed<AdAgents> {
     : { ok: false, reason: 'authoritative_location is not an absolute URL' };
 }
 
-/** Longest part of an agent's entry that is kept: its URL, and its keys as JSON. Characters. */
+/** The longest agent URL, and the longest key list as JSON, that is kept of an entry. Characters. */
 const MAX_ENTRY = 16_384;
 
-/** Reads an adagents.json. Never throws. @param mustList true if another file pointed to it. */
+/**
+ * Parses an adagents.json. Never throws.
+ * @param mustList true if another file pointed to this one.
+ */
 export function parseAdAgents(bytes: Uint8Array, mustList = false): Parsed<AdAgents> {
   const json = parseStrictObject(bytes);
   if (!json.ok) return { ok: false, reason: json.detail };
@@ -73,8 +76,8 @@ function agentEntries(agents: readonly unknown[]): AgentEntry[] {
 }
 
 /**
- * Collects key lists by agent. An agent may have several entries, each for some of the publisher's
- * properties: their keys are one set.
+ * Collects key lists by agent. An agent may have several entries, each for some of the publisher's properties; the
+ * keys of all its entries form one set.
  */
 function keyListsByAgent(agents: readonly AgentEntry[]): Map<string, unknown[]> {
   const lists = new Map<string, unknown[]>();
@@ -89,8 +92,9 @@ function keyListsByAgent(agents: readonly AgentEntry[]): Map<string, unknown[]> 
 }
 
 /**
- * Reads an agent's lists strictly: skipping an entry would refuse a key of the seller's. Only keys that
- * differ under one `kid` do not spoil the others. Undefined if nothing is pinned.
+ * Parses an agent's lists strictly: one invalid entry rejects the whole list, because skipping it could refuse a
+ * genuine key of the seller. The exception is a `kid` with several different keys: only that `kid` is dropped.
+ * Returns undefined if nothing is pinned.
  */
 function pinnedSet(lists: readonly unknown[]): Parsed<KeySet> | undefined {
   const broken = (reason: string): Parsed<KeySet> => ({ ok: false, reason });

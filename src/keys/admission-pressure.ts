@@ -51,12 +51,11 @@ interface PressureOptions {
 /** Minutes over which key ids are counted: the mean of a shorter time would jump with each key. */
 const WINDOW_MIN = 5;
 /**
- * A mean below one new key counts as one. Otherwise the first key after a quiet day would be an infinite
- * multiple of it.
+ * A mean below one new key is treated as one. Otherwise the first key after a quiet day would exceed every ratio.
  */
 const LEAST_MEAN = 1;
 
-/** Minutes before the window that each ratio covers. */
+/** Length of the period before the window with which each ratio compares. Minutes. */
 const LOOK_BACK: Readonly<Record<'shortRatio' | 'mediumRatio' | 'longRatio', number>> = {
   shortRatio: 60,
   mediumRatio: 360,
@@ -64,7 +63,10 @@ const LOOK_BACK: Readonly<Record<'shortRatio' | 'mediumRatio' | 'longRatio', num
 };
 const RATIOS = ['shortRatio', 'mediumRatio', 'longRatio'] as const;
 
-/** The mean per 5 minutes before the judged window; undefined until that much time was observed. */
+/**
+ * The mean number of new keys per 5 minutes over the `back` minutes before the judged window. Undefined until that
+ * much time has been observed.
+ */
 function meanOf(history: KeyHistory, back: number): number | undefined {
   if (history.minutes() < back + WINDOW_MIN) return undefined;
   return Math.max((history.count(WINDOW_MIN, back) * WINDOW_MIN) / back, LEAST_MEAN);
@@ -93,7 +95,7 @@ function tripped(history: KeyHistory, thresholds: AdmissionPressure, count: numb
 
 /** Counts key ids when they come into use. */
 export interface PressureGauge {
-  /** Called with each key that is found: a known one costs two look-ups. */
+  /** Called each time a key is found; for a known key this costs two look-ups. */
   readonly note: (sender: string, keyid: string) => void;
   readonly state: () => PressureState;
 }
@@ -138,34 +140,40 @@ export function createPressureGauge({ thresholds, now, raiseAlarm }: PressureOpt
   };
 }
 
-/** First sightings of key ids by the minute, over a day. Bounded, whatever is noted. */
+/** Counts, for each minute of the last day, the key ids first seen then. Memory is bounded. */
 interface KeyHistory {
-  /** True if this sender's key id was noted. Allocates nothing, because each delivery asks. */
+  /** True if this sender's key id was noted before. Allocates nothing, because it is called for each delivery. */
   knows(sender: string, keyid: string): boolean;
-  /** Lets time pass even if no key id is noted. @param minute as in `note`. */
+  /**
+   * Advances the time to this minute even if no key id is noted.
+   * @param minute as in `note`.
+   */
   passTo(minute: number): void;
   /** @returns true if this sender's key id is new. @param minute whole minutes of the receiver's clock. */
   note(sender: string, keyid: string, minute: number): boolean;
-  /** Key ids first seen in the `minutes` that ended `ago` minutes before the end of the current one. */
+  /**
+   * Number of key ids first seen during `minutes` minutes, a period that ended `ago` minutes before the end of the
+   * current minute.
+   */
   count(ago: number, minutes: number): number;
-  /** Key ids ever seen and still remembered. */
+  /** Number of key ids that were ever seen and are still remembered. */
   known(): number;
   /** Whole minutes since the first note. */
   minutes(): number;
 }
 
-/** One day before the judged window of 5 minutes. */
+/** Minutes of history: one day, plus the judged window of 5 minutes. */
 const MINUTES = 1440 + 5;
 /** If the clock was set back by more minutes than this, the counts are meaningless and start again. */
 const TOLERATED = 5;
-/** Most key ids remembered, some 10 MB. A forgotten one would count as new again. */
+/** Most key ids remembered, about 10 MB. A forgotten key id is treated as new when it occurs again. */
 const MAX_KNOWN = 100_000;
-/** Most characters of all key ids together: one id may have thousands. */
+/** Most characters of all remembered key ids together, because one id may have thousands. */
 const MAX_CHARACTERS = 5_000_000;
 
 /**
- * Key ids by sender, within bounds. A sender with too many loses its own oldest ones first, and no other
- * sender's.
+ * The remembered key ids by sender, with bounded memory. A sender with too many loses its own oldest key ids first;
+ * another sender's are not dropped for it.
  */
 function createKnownIds(): {
   readonly has: (sender: string, keyid: string) => boolean;

@@ -6,16 +6,16 @@ import type { SenderEntry } from '../config/sender-entry.ts';
 import type { AgentEntry, BrandJson } from './brand-json.ts';
 
 /**
- * Most characters of URLs that are canonicalised for one agent, with an extra for each URL: at most some 40
- * ms.
+ * Most characters of URLs canonicalised in the search for one agent, which takes about 40 ms at most. Each URL
+ * costs `EACH_COMPARED` characters in addition to its length.
  */
 const MAX_COMPARED = 524_288;
 const EACH_COMPARED = 128;
 
 /**
- * The entries of an agent (verification.md §5.2): those with exactly its `url`, or with the same canonical
- * form, by the sender's edition. Undefined if too many might match: a publisher of 2 MiB of them must not
- * block the event loop for a second.
+ * Returns the entries of an agent (verification.md §5.2): those whose `url` equals it exactly or, as the sender's
+ * edition demands, in canonical form. Returns undefined if too many URLs would have to be compared. A publisher's 2
+ * MiB of such URLs must not block the event loop for a second.
  */
 export function entriesOf(
   { agentUrl, edition }: SenderEntry,
@@ -38,8 +38,9 @@ export function entriesOf(
 }
 
 /**
- * URLs that may have this canonical form. They contain its host in any case. A URL without encoding, dot
- * segments and fragment must also end like it. This skips nearly all of a long list.
+ * Yields the listed URLs that may have the wanted canonical form, so that nearly all of a long list is skipped.
+ * Such a URL contains the wanted host, in upper or lower case. If it has no encoding, dot segments or fragment, it
+ * must also end like the wanted URL.
  */
 function* spellings(wanted: string, listed: Iterable<string>): Iterable<string> {
   const begin = wanted.indexOf('//') + 2;
@@ -57,8 +58,8 @@ function* spellings(wanted: string, listed: Iterable<string>): Iterable<string> 
 }
 
 /**
- * True if the URL can be compared. A comparison makes no A-labels of published URLs, and encoded dots have
- * two readings.
+ * True if the URL can be compared in canonical form. Published URLs with non-ASCII characters are not converted to
+ * A-labels, and encoded dots can be read in two ways.
  */
 const isComparable = (url: string): boolean => /^[\x21-\x7e]*$/.test(url) && !/%2e/i.test(url);
 

@@ -1,6 +1,6 @@
-// Steps 1 to 3: from a sender to the URL of its JWKS, through brand.json (verification.md §5.1 to §5.3,
-// §5.20).
-// Called by `sender-keys.ts`; `keys check` of the command line shows its near misses.
+// Steps 1 to 3 of key discovery: from a sender, through brand.json, to the URL of its JWKS (verification.md §5.1 to
+// §5.3, §5.20).
+// Called by `sender-keys.ts`; `keys check` of the command line shows the near misses found here.
 
 import type { Alarm, RaiseAlarm } from '../shared/alarms.ts';
 import { putBounded } from '../shared/bounded.ts';
@@ -16,7 +16,7 @@ const MAX_SHOWN = 4;
 /** Most listed URLs that are compared in the search for near misses: some 20 ms. */
 const MAX_LOOKED_AT = 20_000;
 
-/** A listed URL that was probably meant. */
+/** A listed URL that was probably meant to be the agent's. */
 interface NearMiss {
   /** The URL as listed, made safe for a log. */
   readonly url: string;
@@ -34,12 +34,12 @@ interface UrlParts {
 }
 
 /**
- * Matches RFC 3986, appendix B, with the port apart, on the text as written: a parser would repair the very
- * mistake.
+ * Splits a URL as RFC 3986, appendix B, does, but with the port separate. It works on the text as written, because
+ * a URL parser would correct the mistake that is looked for.
  */
 const URL_PARTS = /^([a-z][a-z0-9+.-]*):\/\/([^/?#]*?)(:\d*)?(\/[^?#]*)?(\?[^#]*)?(#.*)?$/i;
 
-/** Removes trailing slashes in a loop: `/\/+$/` takes quadratic time, and the text is a counterparty's. */
+/** Removes trailing slashes in a loop, because `/\/+$/` would take quadratic time on a counterparty's text. */
 function withoutSlashes(path: string): string {
   let end = path.length;
   while (path[end - 1] === '/') end -= 1;
@@ -65,8 +65,8 @@ const DIFFERENCES: readonly (readonly [string, (a: UrlParts, b: UrlParts) => boo
 ];
 
 /**
- * URLs of a document that differ from the configured one by a usual mistake: a trailing slash, the scheme,
- * upper case, the port, the query. Matching itself follows verification.md §5.2.
+ * Returns listed URLs that differ from the configured one only by a usual mistake: trailing slash, scheme, upper
+ * case, port or query. It serves messages alone; URLs match only by verification.md §5.2.
  */
 export function nearMisses(agentUrl: string, listed: Iterable<string>): NearMiss[] {
   const wanted = normalized(agentUrl);
@@ -86,7 +86,7 @@ export function nearMissText(misses: readonly NearMiss[]): string {
   return misses.map(({ url, differsIn }) => `${url} (differs in ${differsIn.join(', ')})`).join(', ');
 }
 
-/** Host and path without the parts that are easily mistaken. */
+/** Host and path of a URL, without the details that are often mistaken. */
 function normalized(url: string): string {
   if (!URL.canParse(url)) return url.trim().toLowerCase();
   const { hostname, pathname } = new URL(url);
@@ -96,7 +96,8 @@ function normalized(url: string): string {
 function differences(wanted: string, listed: string): string[] {
   const [a, b] = [partsOf(wanted), partsOf(listed)];
   const found = a && b ? DIFFERENCES.filter(([, differs]) => differs(a, b)).map(([name]) => name) : [];
-  // White space, percent-encoding, dot segments or a root dot: visible if the two are compared side by side.
+  // The difference is white space, percent-encoding, dot segments or a root dot; a reader sees it by comparing both
+  // URLs.
   return found.length > 0 ? found : ['spelling'];
 }
 
@@ -107,7 +108,9 @@ function partsOf(url: string): UrlParts | undefined {
   return { scheme, host, port, path, query, fragment };
 }
 
-/** The whole URL if a log can take it: it is as long as the configured one, give or take a query. */
+/**
+ * The URL in a form that is safe in a log: unchanged if it is short and printable, otherwise shortened and quoted.
+ */
 function loggable(url: string): string {
   return url.length <= 256 && printable(url) ? url : JSON.stringify(printableName(url));
 }
@@ -124,23 +127,26 @@ export type LoadBrandJson = (
 
 type Locate = (sender: SenderEntry, load: LoadBrandJson) => Promise<Location>;
 
-/** Two ways to a sender's JWKS: with and without waiting. */
+/** Finds the URL of a sender's JWKS, with or without waiting. */
 export interface Locator {
   readonly locate: Locate;
   /**
-   * The `jwks_uri` that `locate` found in copies that it has judged before, without waiting. Undefined if
-   * `locate` has to be asked.
+   * Returns the `jwks_uri` that `locate` found before, if the same copies are still cached. Does not wait.
+   * Undefined if `locate` has to be called.
    * @param cached returns the cached brand.json at a URL.
    */
   readonly cachedUri: (
     sender: SenderEntry,
     cached: (url: string) => BrandJson | undefined,
   ) => string | undefined;
-  /** Returns the URL at which the search for the sender's brand.json began last, or will begin. */
+  /** Returns the URL at which the last search for the sender's brand.json began, or the next one will begin. */
   readonly startOf: (sender: SenderEntry) => string | undefined;
 }
 
-/** The host's file that was answered with 404: the registrable domain's replaces it. */
+/**
+ * The brand.json of the agent's host, for which the server answered 404. The file of the registrable domain is used
+ * instead.
+ */
 interface AbsentFile {
   readonly url: string;
   readonly absence: FetchMoment;
@@ -150,7 +156,7 @@ interface AbsentFile {
 interface Begun {
   readonly first: CopyResult<BrandJson>;
   readonly start: string;
-  /** The reason why no file could be fetched, if two were asked for. */
+  /** The reason why neither file could be fetched, if both were requested. */
   readonly trouble?: string;
   readonly insteadOf?: AbsentFile;
 }
@@ -158,22 +164,21 @@ interface Begun {
 interface LocateOptions {
   readonly allowLoopback: boolean;
   readonly raiseAlarm: RaiseAlarm;
-  /** Unix ms; operators are authorized for a limited time. */
+  /** The current time, Unix ms; needed because operators are authorized for a limited time. */
   readonly now: () => number;
 }
 
-/** Most senders whose first `jwks_uri` is remembered: as many as documents. */
+/** Most senders whose first `jwks_uri` is remembered; the cache holds as many documents. */
 const MAX_LEARNED = 10_000;
 
-/** Makes `locate` alone; see `createLocator`. */
+/** Returns only the `locate` function of `createLocator`. */
 export function createLocate(options: LocateOptions): Locate {
   return createLocator(options).locate;
 }
 
 /**
- * Performs steps 1 to 3 (verification.md §5.1 to §5.3). A brand.json that points elsewhere is followed once.
- * Then comes the entry with the agent URL, then its `jwks_uri`. Each copy is judged once, and its alarms are
- * raised once.
+ * Performs steps 1 to 3 (verification.md §5.1 to §5.3). Loads brand.json, follows its pointer at most once, finds
+ * the entry with the agent URL, and takes its `jwks_uri`. Each copy is judged once, so its alarms are raised once.
  */
 export function createLocator(options: LocateOptions): Locator {
   const judgements = createLocationCache(options);
@@ -183,7 +188,7 @@ export function createLocator(options: LocateOptions): Locator {
   const found = new WeakMap<SenderEntry, string>();
   const noteMoved = createMoveWatch(options.raiseAlarm, 'jwks_uri', 'is');
   const notePointer = createMoveWatch(options.raiseAlarm, 'brand.json', 'points to');
-  // Each place of a seller's keys has a JWKS of its own.
+  // A seller may declare a second URL for its brand.json, and each file names a JWKS of its own.
   const declaredAt = ({ declared }: SenderEntry, start: string): string | undefined => declared && start;
   const noteMovedAt = (sender: SenderEntry, start: string, jwksUri: string): void =>
     noteMoved(sender.agentUrl, jwksUri, declaredAt(sender, start));
@@ -233,10 +238,7 @@ function missing(at: string, reason: string): Location {
   return { ok: false, renewable: false, reason: `brand.json at ${at}: ${reason}` };
 }
 
-/**
- * Step 1: the URL at the operator domain, which is the host of the agent URL, unless configuration names
- * another place.
- */
+/** Step 1: the URL of brand.json. It is at the host of the agent URL, unless configuration names another URL. */
 export function brandJsonUrl(sender: SenderEntry, allowLoopback: boolean): string | undefined {
   if (sender.brandJsonUrl !== undefined) return sender.brandJsonUrl;
   if (!URL.canParse(sender.agentUrl)) return undefined;
@@ -246,9 +248,10 @@ export function brandJsonUrl(sender: SenderEntry, allowLoopback: boolean): strin
 }
 
 /**
- * Reports a URL other than the one first learned, once for each new value.
- * @param what the document or member that has the URL. If a sender has several, the function's `of` says
- * which one.
+ * Returns a function that raises an alarm when a sender's URL differs from the one first seen, once for each new
+ * value.
+ * @param what the document or member that contains the URL. If a sender has several, the argument `of` of the
+ * returned function tells them apart.
  */
 export function createMoveWatch(
   raiseAlarm: RaiseAlarm,
@@ -274,7 +277,9 @@ export function createMoveWatch(
   };
 }
 
-/** The location of a sender's JWKS. `renewable`: brand.json could be read, and a newer copy may differ. */
+/**
+ * The location of a sender's JWKS. `renewable`: brand.json could be read, so a newer copy of it may give a result.
+ */
 export type Location =
   | { readonly ok: true; readonly jwksUri: string; readonly insteadOf?: AbsentFile }
   | { readonly ok: false; readonly renewable: boolean; readonly reason: string };
@@ -291,7 +296,7 @@ interface CachedLocation {
   readonly until: number;
 }
 
-/** Locations that brand.json gives for a sender's JWKS, judged once per copy. */
+/** Remembers the JWKS location that each copy of a brand.json gave for a sender, so that a copy is judged once. */
 interface LocationCache {
   /** The location that was found for exactly these copies before. @param start URL where the search began. */
   cached(
@@ -299,7 +304,7 @@ interface LocationCache {
     files: Pick<BrandFiles, 'configured' | 'listing'>,
     start: string,
   ): Location | undefined;
-  /** As `cached`, or a new judgement, whose alarm is raised. */
+  /** As `cached`, but judges the files if that was not done before, and raises the alarm of a new judgement. */
   find(sender: SenderEntry, files: BrandFiles, start: string): Promise<Location>;
 }
 
@@ -317,8 +322,8 @@ function createLocationCache({ raiseAlarm, now }: LocateOptions): LocationCache 
       const known = before(sender, files, start);
       if (known !== undefined) return known;
       const { location, alarm } = await findLocation(sender, files, now());
-      // Another delivery may have judged the files meanwhile. The result is kept, not its promise: if
-      // requests own their I/O, none may wait for another's.
+      // Another delivery may have judged the files meanwhile. The result is stored, not its promise: on some
+      // runtimes a request must not wait for another request's I/O.
       if (alarm !== undefined && before(sender, files, start) === undefined) raiseAlarm(alarm);
       const locations = judged.get(files.listing) ?? new Map<string, CachedLocation>();
       const until = nextChange(files, now());
@@ -376,7 +381,7 @@ async function findLocation(sender: SenderEntry, files: BrandFiles, now: number)
   return { location: { ok: true, jwksUri } };
 }
 
-/** Explains that the JWKS is at another host than the seller declares. */
+/** Returns text for the alarm if the JWKS is at another host than the seller declares; otherwise undefined. */
 function foreignOrigin({ declared }: SenderEntry, jwksUri: string): string | undefined {
   const { keyOrigin } = declared ?? {};
   const isForeign = keyOrigin !== undefined && new URL(jwksUri).host !== hostAndPort(keyOrigin);
@@ -386,7 +391,7 @@ function foreignOrigin({ declared }: SenderEntry, jwksUri: string): string | und
 const hostAndPort = (origin: string): string | undefined =>
   URL.canParse(origin) ? new URL(origin).host : undefined;
 
-/** Step 3: the entry's `jwks_uri`, or the well-known path at the origin of the agent URL. */
+/** Step 3: the entry's `jwks_uri`. If there is none, the well-known path at the origin of the agent URL. */
 function absoluteJwksUri(jwksUri: unknown, agentUrl: string): string | undefined {
   if (jwksUri !== undefined) {
     return typeof jwksUri === 'string' && URL.canParse(jwksUri) ? new URL(jwksUri).href : undefined;

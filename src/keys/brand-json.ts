@@ -1,4 +1,4 @@
-// Reads a brand.json: agents, operators, and the place that it points to (verification.md §5.1, §5.2).
+// Parses a brand.json: its agents, its operators, and its pointer to another file (verification.md §5.1, §5.2).
 // Called as a document kind by `agent-location.ts` and the resolver.
 
 import { isJsonObject, type JsonObject, present } from '../codec/members.ts';
@@ -16,18 +16,19 @@ export interface AgentEntry {
 /** The part of a brand.json about agents (verification.md §5.1, §5.2). */
 export interface BrandJson {
   /**
-   * Absolute URL of the list of agents, if the file has only `authoritative_location` or a `house` domain.
+   * Absolute URL of the file that lists the agents, if this file has only `authoritative_location` or a `house`
+   * domain.
    */
   readonly next?: string;
   /** Entries by `url` as written. */
   readonly agents: ReadonlyMap<string, readonly AgentEntry[]>;
-  /** Periods of `authorized_operators[]` by `domain`, in the form in which `URL` writes hosts. */
+  /** Periods of `authorized_operators[]` by `domain`, which is normalised as `URL` normalises hosts. */
   readonly operators: ReadonlyMap<string, readonly Period[]>;
   /** True for a house's portfolio: `house` is an object. */
   readonly isHouse: boolean;
 }
 
-/** Period in which an operator is authorized, Unix ms; unlimited where a bound is absent. */
+/** The period in which an operator is authorized, Unix ms. Without a bound it is unlimited on that side. */
 export interface Period {
   readonly from?: number;
   /** The first instant at which the authorization is over. */
@@ -38,12 +39,13 @@ export interface Period {
 const MAX_BYTES = 2_097_152;
 const MAX_DEPTH = 32;
 
-/**
- * Matches a host name with an optional port, and nothing that could turn the URL made of it into another one.
- */
+/** Matches a host name with an optional port. Nothing else may match, because the text becomes part of a URL. */
 const DOMAIN = /^[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?(?::\d{1,5})?$/i;
 
-/** @param allowLoopback development: a `house` named by a file that came over http is asked over http. */
+/**
+ * Returns the document kind for brand.json.
+ * @param allowLoopback for development: if a file was fetched over http, the `house` that it names is too.
+ */
 export function brandJsonKind(allowLoopback: boolean): DocumentKind<BrandJson> {
   return {
     name: 'brand.json',
@@ -68,8 +70,8 @@ function parseBrandJson(bytes: Uint8Array, url: string, allowLoopback: boolean):
 }
 
 /**
- * Every list of agents in the file, or the fault of its shape: read leniently, a mistake would delist every
- * agent. `null` is no mistake, because many serialisers write it for "none".
+ * Returns every list of agents in the file, or a text that says what is malformed. Ignoring a malformed list would
+ * remove every agent in it. `null` is treated as absent, because many serialisers write it for "none".
  */
 function agentLists(root: JsonObject): unknown[][] | string {
   const [house, brands] = [present(root, 'house'), present(root, 'brands')];
@@ -82,7 +84,8 @@ function agentLists(root: JsonObject): unknown[][] | string {
     if (!Array.isArray(agents)) return 'agents is not an array';
     lists.push(agents as unknown[]);
   }
-  // `brands` or a `house` object without agents is a list of no agents, not a pointer elsewhere.
+  // A file with `brands` or a `house` object, but without agents, lists no agents; it is not a pointer to another
+  // file.
   if (lists.length === 0 && (brands !== undefined || isJsonObject(house))) lists.push([]);
   return lists;
 }
@@ -90,7 +93,7 @@ function agentLists(root: JsonObject): unknown[][] | string {
 /** Longest member of an agent's entry that is kept, in characters. */
 const MAX_ENTRY = 16_384;
 
-/** Drops a value that cannot be a URL or a type anyway. */
+/** Returns null instead of a value that cannot be a URL or a type, such as an object or a very long string. */
 function kept(value: unknown): unknown {
   const isLong = typeof value === 'string' && value.length > MAX_ENTRY;
   return isLong || (typeof value === 'object' && value !== null) ? null : value;
@@ -122,9 +125,7 @@ function operatorDomains(operators: unknown): Map<string, Period[]> {
   return domains;
 }
 
-/**
- * The period of an operator. Undefined if a time cannot be read, because nobody knows when it is authorized.
- */
+/** The period in which an operator is authorized. Undefined if a time in it cannot be read. */
 function periodOf(operator: JsonObject): Period | undefined {
   const [from, until] = [timeIn(operator, 'valid_from', 0), timeIn(operator, 'valid_until', DAY_MS)];
   if (Number.isNaN(from) || Number.isNaN(until)) return undefined;
@@ -133,7 +134,10 @@ function periodOf(operator: JsonObject): Period | undefined {
 
 const DAY_MS = 86_400_000;
 
-/** An instant. A day means its beginning in UTC plus `afterDayMs`. NaN for an unreadable value. */
+/**
+ * Reads a time as Unix ms. A date without a time is the beginning of that day in UTC plus `afterDayMs`. NaN if
+ * unreadable.
+ */
 function timeIn(operator: JsonObject, name: string, afterDayMs: number): number | undefined {
   const value = present(operator, name);
   if (value === undefined) return undefined;
@@ -143,7 +147,7 @@ function timeIn(operator: JsonObject, name: string, afterDayMs: number): number 
   return isDay ? ms + afterDayMs : ms;
 }
 
-/** The host in the form of `URL`, so that the two compare: lower case, A-labels, no root dot. */
+/** The host as `URL` writes it, so that hosts can be compared: lower case, A-labels, no root dot. */
 function asHost(domain: string): string {
   const ascii = /^[\x21-\x7e]*$/.test(domain);
   const url = `https://${domain}`;

@@ -1,5 +1,5 @@
-// Bounds the memory of the document cache: estimates, reservations, and dropping what was used least recently
-// (verification.md §5.18).
+// Bounds the memory of the document cache: estimates sizes, reserves memory, and drops the least recently used
+// documents (verification.md §5.18).
 // Called by `document-cache.ts` alone.
 
 import { type CacheState, type Entry, isWithin, runningFetch } from './document.ts';
@@ -8,12 +8,14 @@ import { type CacheState, type Entry, isWithin, runningFetch } from './document.
 const HEAP_PER_BYTE = 6;
 
 /**
- * Documents examined for each new one, least recently used first: so many may come and go without a full
- * scan.
+ * For each new document, this many old ones are examined, least recently used first. So expired ones are dropped
+ * without a scan of the whole cache.
  */
 const MAX_SWEPT = 32;
 
-/** Time for which a failure is remembered after its back-off, so that its alarm can count. Ms. */
+/**
+ * A failure is remembered for this long after its back-off ends, so that its alarm can count repeated failures. Ms.
+ */
 const FAILURE_KEPT_MS = 10 * 60_000;
 
 /** Removes a document. */
@@ -22,9 +24,13 @@ export function dropEntry(state: CacheState, key: string): void {
   state.entries.delete(key);
 }
 
-/** Notes the size of a copy that was just kept, and drops the least recently used ones above the bound. */
+/**
+ * Records the size of a copy that was just stored. If the cache is then too large, drops the least recently used
+ * copies.
+ */
 export function noteSize(state: CacheState, key: string, entry: Entry<unknown>, bytes: number): void {
-  // An entry that was dropped during its fetch is held only by those that wait for it, so it is not counted.
+  // If the entry was dropped during its fetch, only callers that wait for the fetch hold it, so its size is not
+  // added.
   if (state.entries.get(key) !== entry) return;
   const held = bytes * HEAP_PER_BYTE;
   state.heldBytes += held - entry.heldBytes;
@@ -32,7 +38,10 @@ export function noteSize(state: CacheState, key: string, entry: Entry<unknown>, 
   makeRoom(state, entry);
 }
 
-/** Drops the least recently used documents above the bound, which is at least half of the owner's limit. */
+/**
+ * Drops the least recently used documents until the rest fits. The bound is the owner's limit minus reservations,
+ * but at least half of that limit.
+ */
 function makeRoom(state: CacheState, keeping?: Entry<unknown>): void {
   const { maxBytes = Number.POSITIVE_INFINITY } = state.options.limits;
   const room = Math.max(maxBytes - state.reservedBytes, maxBytes / 2);
@@ -43,8 +52,8 @@ function makeRoom(state: CacheState, keeping?: Entry<unknown>): void {
 }
 
 /**
- * Counts memory that a document needs beside the cache and that cannot be dropped. @param bytes 0 releases
- * it.
+ * Reserves memory that a document needs in addition to its cached copy and that cannot be dropped.
+ * @param bytes 0 releases the reservation.
  */
 export function reserve(state: CacheState, key: string, bytes: number): void {
   state.reservedBytes += bytes - (state.reserved.get(key) ?? 0);
@@ -54,8 +63,8 @@ export function reserve(state: CacheState, key: string, bytes: number): void {
 }
 
 /**
- * Drops old documents among the least recently used: those past their hard limit, and those that only failed,
- * long ago.
+ * Examines some of the least recently used documents, and drops those past their hard limit. An entry that has had
+ * only failures is dropped once the last is long ago.
  */
 export function dropExpired(state: CacheState): void {
   const now = state.options.now();

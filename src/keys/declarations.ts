@@ -36,20 +36,22 @@ export const surfacesIn = (value: unknown): readonly Surface[] | undefined =>
 
 /** A declaration in its stored form. */
 export interface DeclaredRow extends Declared {
-  /** Time of the next question, on the store's clock in Unix ms. */
+  /** Time at which the seller is asked next, by the store's clock, Unix ms. */
   readonly askAt: number;
 }
 
 /** Time after which a seller that is no longer asked is forgotten. Ms. */
 const KEPT_MS = 400 * 86_400_000;
 
-/** Id of a row without a sender: no list contains it, and it counts towards no sender's share. */
+/**
+ * Id of the stored row. The row has no sender, so it appears in no list and uses none of a sender's share of rows.
+ */
 const declaredId = (hashes: Pick<Hashes, 'sha256Hex'>, agentUrl: string): string =>
   `declared ${hashes.sha256Hex(utf8(agentUrl))}`;
 
 const text = (value: unknown): string | undefined => (typeof value === 'string' ? value : undefined);
 
-/** The stored declaration. A row that cannot be read counts as absent. */
+/** Returns the stored declaration. Undefined if there is none or it cannot be read. */
 export function declaredIn(
   rows: Pick<RegistrationRows, 'get'>,
   hashes: Pick<Hashes, 'sha256Hex'>,
@@ -70,7 +72,10 @@ export function declaredIn(
   return { ...Object.fromEntries(given), ...horizon, askAt: typeof askAt === 'number' ? askAt : 0 };
 }
 
-/** @param now by the store's clock, Unix ms. */
+/**
+ * Makes the row in which a declaration is stored.
+ * @param now the store's current time, Unix ms.
+ */
 export function declaredRow(
   hashes: Pick<Hashes, 'sha256Hex'>,
   agentUrl: string,
@@ -82,18 +87,21 @@ export function declaredRow(
   return { kind: 'watch', sender: '', id, value, dueAt: null, list: null, expiresAt: now + KEPT_MS };
 }
 
-/** Declarations from the store, held in this process. */
+/** Declarations read from the store and cached in this process. */
 export interface Declarations {
-  /** The declaration that was read last; empty if none was. The same object as long as it is equal. */
+  /**
+   * Returns the declaration read last, or an empty one. The returned object stays the same while its content is
+   * equal.
+   */
   of(agentUrl: string): Declared;
-  /** True if the declaration was read once. Starts to read it again if that is due; nobody waits for it. */
+  /** True if the declaration was read at least once. Starts another read if one is due, without waiting for it. */
   isRead(agentUrl: string): boolean;
-  /** Reads the declaration, unless that was done within the last `withinMs`. Never rejects. */
+  /** Reads the declaration from the store, unless it was read within the last `withinMs`. Never rejects. */
   read(agentUrl: string, withinMs?: number): Promise<'changed' | 'same' | 'failed'>;
 }
 
 interface DeclarationsOptions {
-  /** If absent, or without rows, nothing is known of any seller. */
+  /** If there is no store, or it keeps no rows, no declaration is known. */
   readonly store?: Pick<Store, 'registrations'> | undefined;
   readonly logger: Logger;
   /** Unix ms. */

@@ -1,5 +1,5 @@
-// The cache of key documents: when a document is fetched, and how long a copy serves (verification.md §5.4,
-// §5.15 to §5.19).
+// The cache of key documents: decides when a document is fetched, and how long a copy is used (verification.md
+// §5.4, §5.15 to §5.19).
 // Called by `sender-keys.ts`, `publisher-pins.ts` and `revocation.ts`; `document.ts` runs a single fetch.
 
 import { dropEntry, dropExpired, noteSize, reserve } from './cache-room.ts';
@@ -26,34 +26,40 @@ import {
 import { type FetchBudget, unlimitedBudget } from './safe-fetch.ts';
 
 /**
- * Key documents by URL. Each URL has one fetch in flight. Copies are kept over failures until their hard
- * limit, and failures are remembered with back-off (verification.md §5.18, §5.19). URLs come only from
- * configuration and from the documents of configured senders, so no unauthenticated caller can create an
- * entry.
+ * Caches key documents by URL. Each URL has at most one fetch in flight. If a fetch fails, the old copy is used
+ * until its hard limit, and the next fetch waits for a back-off (verification.md §5.18, §5.19). URLs come only from
+ * configuration and from documents of configured senders, so an unauthenticated caller cannot create an entry.
  */
 export interface DocumentCache {
-  /** Number of documents, and their estimated bytes. */
+  /** The number of cached documents, and their estimated size in bytes. */
   held(): { readonly documents: number; readonly bytes: number };
-  /** Number of fetches begun so far: a copy with a higher number is of a later fetch. */
+  /** Number of fetches begun so far. If one copy has a higher fetch number than another, its fetch began later. */
   fetchCount(): number;
-  /** The copy within its hard limit; nothing is fetched. */
+  /** Returns the cached copy if it is within its hard limit; otherwise undefined. Fetches nothing. */
   cached<T>(kind: DocumentKind<T>, url: string): Copy<T> | undefined;
   isFresh(copy: Copy<unknown>): boolean;
-  /** Returns the second place of a document, if its server answered 404 lately and is not asked again yet. */
+  /**
+   * Returns the second URL of a document if the server lately answered 404 for the first one, and is not due to be
+   * asked again. Otherwise undefined.
+   */
   elsewhere<T>(kind: DocumentKind<T>, url: string): Promise<Elsewhere>;
   /** Drops a document that no sender needs any more. */
   forget(kind: Pick<DocumentKind<unknown>, 'name'>, url: string): void;
   /**
-   * Counts memory that a document needs beside its copy, and that is never dropped, towards the bound of
-   * bytes; 0 releases it.
+   * Reserves memory that a document needs in addition to its copy and that is never dropped. The reservation
+   * reduces the memory left for documents; 0 releases it.
    */
   reserve(kind: Pick<DocumentKind<unknown>, 'name'>, url: string, bytes: number): void;
-  /** Notes a use of the cached copy: near the end of its lifetime a refresh starts in the background. */
+  /**
+   * Notes that the cached copy was used. If the copy is near the end of its lifetime, starts a refresh in the
+   * background.
+   */
   noteUse<T>(kind: DocumentKind<T>, url: string, seller: string): void;
-  /** A fresh copy, or the cached one if no fresh one comes in time. */
+  /** Returns a fresh copy. If none can be fetched in time, returns the cached one. */
   current<T>(kind: DocumentKind<T>, url: string, budget: FetchBudget): Promise<CopyResult<T>>;
   /**
-   * A copy as fresh as required. If the cached one is not, it is fetched again, at most once per cooldown.
+   * Returns a copy as fresh as required. If the cached copy is not, fetches the document again, at most once per
+   * cooldown.
    */
   renewed<T>(
     kind: DocumentKind<T>,
@@ -70,8 +76,8 @@ export interface DocumentCache {
 type Elsewhere = Extract<CopyResult<unknown>, { ok: false }>['elsewhere'] | undefined;
 
 /**
- * Most rounds of one `renewed`: while it waits, the fetch of its URL may be replaced by another, but not
- * without end.
+ * Most attempts of one `renewed`. While it waits, another fetch of the URL may replace the one it waits for; this
+ * bounds the repetitions.
  */
 const MAX_ROUNDS = 3;
 
@@ -124,7 +130,7 @@ function isFresh(state: CacheState, copy: Copy<unknown>): boolean {
   return isWithin(state.options.now(), copy.fetchedAt, copy.freshUntil - copy.fetchedAt);
 }
 
-/** The reason why no fetch may start now. */
+/** The reason why no fetch may start now; undefined if one may. */
 function blockedReason({ state, entry }: Pick<FetchRequest<unknown>, 'state' | 'entry'>): string | undefined {
   if (state.stopped) return 'stopped';
   const { failure } = entry;
@@ -132,7 +138,10 @@ function blockedReason({ state, entry }: Pick<FetchRequest<unknown>, 'state' | '
   return isBackingOff ? `the last fetch failed (${failure.reason})` : undefined;
 }
 
-/** Allows one refetch per cooldown (verification.md §5.4); the first fetch of a URL does not count. */
+/**
+ * The reason why the cooldown forbids a refetch, or undefined: one is allowed per cooldown (verification.md §5.4).
+ * The first fetch of a URL starts no cooldown.
+ */
 function cooldownReason({ state, entry }: FetchRequest<unknown>): string | undefined {
   const { now, limits } = state.options;
   if (usableCopy(state, entry) === undefined || entry.refetched === undefined) return undefined;
@@ -152,9 +161,9 @@ function beginUnless<T>(
 }
 
 /**
- * Starts a refresh when its moment near 80 % of a copy's lifetime has come, and only on use. Unused documents
- * are not fetched, and no timer is needed. If requests may not share, only the start of the last fetch shows
- * that one is running.
+ * If about 80 % of the copy's lifetime has passed, starts a refresh. It is called only when a copy is used, so
+ * unused documents are not fetched and no timer is needed. On runtimes where requests cannot share a fetch, only
+ * the start time of the last fetch shows that one is running.
  */
 function refreshEarly<T>(request: FetchRequest<T>): void {
   const { state, entry } = request;
@@ -179,8 +188,7 @@ async function current<T>(request: FetchRequest<T>): Promise<CopyResult<T>> {
   const result = await waitFor(running, Math.min(patienceMs, budget.waitMs()));
   if (result.ok) return result;
   const kept = usableCopy(state, entry);
-  // The fetch may have been started for a sender that looks nowhere else, so `failureOf` names the other
-  // place.
+  // The fetch may have been started for a sender that uses no second URL, so `failureOf` adds the second URL.
   return kept ? { ok: true, copy: kept } : await failureOf(request, result.reason);
 }
 
@@ -199,12 +207,12 @@ async function renewed<T>(
     }
     const result = await refetch(request, copy, freshness);
     if (!result.ok || freshness.hasWanted(result.copy) || freshness.isFreshEnough(result.copy)) return result;
-    // The joined fetch started too early: the cooldown decides if there may be another.
+    // The joined fetch began too early to prove anything. The cooldown decides if another fetch may start.
   }
   return { ok: false, reason: 'no fetch began after the delivery arrived' };
 }
 
-/** Joins the running fetch or starts one; notes the time for the cooldown. */
+/** Waits for the running fetch, or starts one and notes its time for the cooldown. */
 async function refetch<T>(
   request: FetchRequest<T>,
   copy: Copy<T> | undefined,
@@ -225,22 +233,22 @@ async function refetch<T>(
 }
 
 /**
- * Counted from the start of the fetch: a caller that joins a slow refresh late does not wait the whole time
- * again.
+ * Time in ms for which a caller waits for a running fetch. It is counted from the start of the fetch, so a caller
+ * that joins late waits only for the remaining time.
  */
 function patienceFor(state: CacheState, running: Running<unknown>): number {
   const { now, limits } = state.options;
   return Math.max(0, limits.patienceMs - Math.max(0, now() - running.began));
 }
 
-/** Gives each caller its own timer: if requests own their I/O, a fetch can end without settling. */
+/** Waits for a fetch, each caller with its own timer. A fetch that belongs to another request may never settle. */
 async function waitFor<T>({ result }: Running<T>, ms: number): Promise<CopyResult<T>> {
   return (await settledWithin(result, ms)) ?? { ok: false, reason: 'no answer in time' };
 }
 
 /**
- * The entry, if there is one, which becomes the most recently used. It contains what its kind's `parse`
- * returned.
+ * Returns the entry, if there is one, and makes it the most recently used. The cast is safe: an entry contains what
+ * the `parse` of its kind returned.
  */
 function findEntry<T>({ entries }: CacheState, kind: DocumentKind<T>, url: string): Entry<T> | undefined {
   const key = keyOf(kind, url);
@@ -278,7 +286,7 @@ function requestFor<T>(
 function dropOldest(state: CacheState): void {
   const { entries, options } = state;
   for (const [key, entry] of entries) {
-    // Without its entry, its URL could have two fetches in flight.
+    // An entry with a running fetch is not dropped; otherwise a second fetch of its URL could start.
     if (runningFetch(options, entry) !== undefined) continue;
     dropEntry(state, key);
     return;

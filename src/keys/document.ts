@@ -28,56 +28,56 @@ export interface DocumentKind<T> {
   /** For logs and alarms, e.g. `JWKS`. */
   readonly name: string;
   readonly maxBytes: number;
-  /** Ms after its fetch began for which a copy may serve while refreshes fail. Default: the cache's. */
+  /** A copy may be used this long after its fetch began while refreshes fail. Ms. Default: the cache's limit. */
   readonly hardLimitMs?: number;
   /** Default: `KEY_DOCUMENT_LIFE`. */
   readonly life?: LifeRules;
   /** True if its redirects are followed, within the registrable domain. */
   readonly redirects?: boolean;
-  /** Reads answers in its own way, e.g. one that says there is no such document. */
+  /** Wraps the fetch, to change some answers, e.g. one that says that there is no such document. */
   readonly through?: (fetchUrl: KeyFetch) => KeyFetch;
-  /** Returns a second place, for a 404 while no copy is held; such a 404 raises no alarm. */
+  /** Returns a second URL, used if the first answers 404 and no copy is cached; such a 404 raises no alarm. */
   elsewhere?(url: string): Promise<string | undefined>;
   /** Never throws. */
   parse(bytes: Uint8Array, url: string): Parsed<T>;
-  /** Adds parts of the copy in force, and says why and until when. Never throws. @param now Unix ms. */
+  /** Adds parts of the copy in force to the new value; says why and until when. Never throws. @param now Unix ms. */
   keeps?(
     value: T,
     inForce: Copy<T>,
     now: number,
   ): { readonly value: T; readonly warning: string; readonly mixedUntil: number } | undefined;
-  /** Unix ms of the next copy, if the document names it; otherwise `Cache-Control` decides. */
+  /** Unix ms at which the next copy is due, if the document says so; otherwise `Cache-Control` decides. */
   dueAt?(value: T, began: number): number;
   /** Called when a copy replaces another, which may be past its hard limit. Never throws. */
   onReplaced?(copy: Copy<T>, before: Copy<T> | undefined): void;
 }
 
-/** One fetch among those of the cache. */
+/** The time and number of one fetch. */
 export interface FetchMoment {
   /** Start of the fetch, Unix ms. */
   readonly fetchedAt: number;
-  /** Number among the cache's fetches: decides "before or after" if the clock cannot. */
+  /** Number among the cache's fetches. It tells which of two fetches began first if the clock cannot. */
   readonly fetchNumber: number;
   /**
-   * A 304, or the answer of a cache on the way. It may serve on, but proves no key unknown: validators can be
-   * as coarse as a second, and caches half an hour behind. A wrong "unknown" ends an event.
+   * True for a 304, or an answer from a cache in between. Such a copy may be used, but proves no key unknown.
+   * Validators can be as coarse as a second, and caches half an hour old. A wrong "unknown" ends an event.
    */
   readonly isRevalidated?: boolean;
 }
 
-/** A document as one fetch brought it. */
+/** A document as one fetch returned it. */
 export interface Copy<T> extends FetchMoment {
   readonly value: T;
-  /** Unix ms until which it is used without asking again. */
+  /** Until this time (Unix ms) the copy is used without another request. */
   readonly freshUntil: number;
-  /** Unix ms until which it may serve while refreshes fail. */
+  /** Until this time (Unix ms) the copy may be used while refreshes fail. */
   readonly hardUntil: number;
-  /** Unix ms from which its next use starts a background refresh; if absent, none. */
+  /** From this time (Unix ms) the next use starts a background refresh; without it, none is started. */
   readonly refreshAt?: number;
   readonly validators?: Validators;
 }
 
-/** A usable copy, or the reason for having none. */
+/** A usable copy, or the reason why there is none. */
 export type CopyResult<T> =
   | { readonly ok: true; readonly copy: Copy<T> }
   | {
@@ -87,30 +87,30 @@ export type CopyResult<T> =
       readonly elsewhere?: { readonly url: string; readonly absence: FetchMoment };
     };
 
-/** Freshness that a caller needs beyond the copy's own lifetime. */
+/** A caller's demand on the freshness of a copy, beyond the copy's own lifetime. */
 export interface Freshness<T> {
-  /** True if the copy has what is looked for, however old it is. */
+  /** True if the copy contains the wanted value, however old the copy is. */
   readonly hasWanted: (copy: Copy<T>) => boolean;
-  /** True if the copy is recent enough to prove that what is looked for is absent. */
+  /** True if the copy is recent enough to prove that the wanted value does not exist. */
   readonly isFreshEnough: (fetched: FetchMoment) => boolean;
-  /** True for a caller that asks too seldom to need the cooldown; it stays unchanged for others. */
+  /** True for a caller that asks too seldom to need the cooldown. Its fetches start no cooldown for others. */
   readonly ignoresCooldown?: boolean;
 }
 
-/** True less than `span` ms after `then`. False after the clock was set back: no wait may last hours. */
+/** True if less than `span` ms have passed since `then`. False if the clock was set back: no wait may last hours. */
 export function isWithin(now: number, then: number, span: number): boolean {
   return now >= then && now - then < span;
 }
 
 export interface CacheLimits {
-  /** Ms after its fetch began for which a copy may serve while refreshes fail. */
+  /** A copy may be used this long after its fetch began while refreshes fail. Ms. */
   readonly hardLimitMs: number;
-  /** Ms between two refetches of one URL beyond its copies' own lifetime. */
+  /** Ms between two refetches of one URL that its copies' lifetimes do not demand. */
   readonly cooldownMs: number;
-  /** Ms that a delivery waits for the refresh of a copy that may still serve. */
+  /** Ms that a delivery waits for the refresh of a copy that may still be used. */
   readonly patienceMs: number;
   readonly maxDocuments: number;
-  /** Most memory of all documents in bytes, estimated by text; the least recently used go. */
+  /** Most memory of all documents in bytes, estimated by text; above it the least recently used are dropped. */
   readonly maxBytes?: number;
 }
 
@@ -125,20 +125,20 @@ export interface CacheOptions extends FetchRules {
   readonly random?: () => number;
 }
 
-/** The cache's knowledge of one URL. */
+/** State of the cache for one URL. */
 export interface Entry<T> {
   copy: Copy<T> | undefined;
   failure: Failure | undefined;
   /**
-   * Start of the last refetch beyond the copy's own lifetime, whatever its result; Unix ms. Also that of a
-   * first copy's fetch, if the copy lacked what was wanted.
+   * Start of the last refetch that the copy's lifetime did not demand, successful or not; Unix ms. Also the start
+   * of the first fetch, if the first copy lacked the wanted value.
    */
   refetched: number | undefined;
   /** Start of the last fetch for any purpose, Unix ms. */
   lastBegan: number | undefined;
   /** Memory of the copy, estimated by its text. */
   heldBytes: number;
-  /** The fetch that others may wait for; none if requests may not share. */
+  /** The fetch that callers may wait for. Undefined on runtimes where requests cannot share one. */
   running: Running<T> | undefined;
 }
 
@@ -149,9 +149,9 @@ interface Failure {
   readonly backOffMs: number;
   /** Failures in a row. */
   readonly count: number;
-  /** The first of them, Unix ms. */
+  /** Start of the first failure in this row, Unix ms. */
   readonly since: number;
-  /** The last of them that was a 404 while no copy could serve. */
+  /** The last failure in this row that was a 404 while no copy was usable. */
   readonly absence: FetchMoment | undefined;
 }
 
@@ -175,7 +175,7 @@ export interface CacheState {
   fetchCount: number;
   /** Sum over all entries. */
   heldBytes: number;
-  /** Memory needed beside the documents: by document, and in all. */
+  /** Memory that documents need in addition to their copies: by document, and in total. */
   readonly reserved: Map<string, number>;
   reservedBytes: number;
   readonly noteSize: (key: string, entry: Entry<unknown>, bytes: number) => void;
@@ -183,17 +183,17 @@ export interface CacheState {
 }
 
 /**
- * A fetch older than this many deadlines is lost: its request's runtime ended it unsettled. If it still
- * counted as in flight, its URL would never be fetched again.
+ * A fetch older than this many deadlines is given up: the runtime ended its request without settling it. Without
+ * this limit its URL would never be fetched again.
  */
 const GONE_AFTER_DEADLINES = 3;
 
-/** Asks caches on the way to ask the server itself (RFC 9111 §5.2.1.4). */
+/** Makes caches in between ask the server itself (RFC 9111 §5.2.1.4). */
 const END_TO_END: Readonly<Record<string, string>> = { 'cache-control': 'no-cache' };
 
 /**
- * Purpose of a fetch. `refresh`: the copy's lifetime demands it, and "not changed" is an answer. `renewal`:
- * more is needed than the copy has, so the whole document is asked of its origin.
+ * Purpose of a fetch. `refresh`: the copy's lifetime is over, and a 304 is sufficient. `renewal`: the copy lacks
+ * something, so the whole document is requested from its origin.
  */
 export type Purpose = 'refresh' | 'renewal';
 
@@ -206,7 +206,7 @@ export interface FetchRequest<T> {
   readonly budget: FetchBudget;
 }
 
-/** The fetch of this URL that is in flight and can be waited for, if any. */
+/** The fetch of this URL that is running and that a caller can wait for, if any. */
 export function runningFetch<T>(
   { now, deadlineMs }: CacheOptions,
   { running }: Entry<T>,
@@ -215,7 +215,7 @@ export function runningFetch<T>(
   return isAlive ? running : undefined;
 }
 
-/** The copy within its hard limit. */
+/** The copy if it is within its hard limit; otherwise undefined. */
 export function usableCopy<T>(state: CacheState, { copy }: Entry<T>): Copy<T> | undefined {
   return copy !== undefined && state.options.now() < copy.hardUntil ? copy : undefined;
 }
@@ -283,7 +283,7 @@ export function keyOf({ name }: Pick<DocumentKind<unknown>, 'name'>, url: string
   return `${name} ${url}`;
 }
 
-/** Keeps a copy. A fetch that a later one has overtaken changes nothing. */
+/** Stores a copy. If a fetch that began later has already stored one, changes nothing. */
 function keep<T>(
   { state, kind, url, entry }: FetchRequest<T>,
   copy: Copy<T>,
@@ -296,7 +296,7 @@ function keep<T>(
   if (notModified !== true) state.noteSize(keyOf(kind, url), entry, bytes.length);
 }
 
-/** Parses the document, with the parts of the copy in force that still serve. */
+/** Parses the document, and adds those parts of the copy in force that may still be used. */
 function parse<T>({ state, kind, url, entry }: FetchRequest<T>, bytes: Uint8Array): Parsed<T> {
   const parsed = kind.parse(bytes, url);
   const inForce = usableCopy(state, entry);
@@ -307,13 +307,13 @@ function parse<T>({ state, kind, url, entry }: FetchRequest<T>, bytes: Uint8Arra
 interface FetchedDocument<T> {
   readonly value: T;
   readonly headers: Extract<Fetched, { ok: true }>['headers'];
-  /** The copy that the server confirmed as unchanged. */
+  /** The previous copy, if the server answered 304. */
   readonly unchanged: Copy<T> | undefined;
-  /** True if a cache on the way answered, without being told to ask the server itself. */
+  /** True if a cache in between answered, and was not required to ask the server itself. */
   readonly fromCache: boolean;
-  /** Empty if the copy has parts of an earlier one, which a 304 would keep without end. */
+  /** Empty if the copy contains parts of an earlier one: a 304 would keep those parts for ever. */
   readonly validators: Validators;
-  /** End of those parts, Unix ms. Then the document is fetched anew, or dropped. */
+  /** Time at which the parts of an earlier copy expire, Unix ms. Then the document is fetched anew, or dropped. */
   readonly mixedUntil?: number | undefined;
 }
 
@@ -325,7 +325,7 @@ function copyOf<T>(
   const { limits, random = Math.random } = state.options;
   const due = kind.dueAt?.(value, began);
   const rules = kind.life ?? KEY_DOCUMENT_LIFE;
-  // A 304 without a lifetime leaves it as it was (RFC 9111 §4.3.4).
+  // A 304 that states no lifetime leaves the lifetime unchanged (RFC 9111 §4.3.4).
   const defaultMs = unchanged ? unchanged.freshUntil - unchanged.fetchedAt : rules.defaultMs;
   const freshUntil = Math.min(due ?? began + lifetimeMs(headers, { ...rules, defaultMs }), mixedUntil);
   return {
@@ -334,17 +334,17 @@ function copyOf<T>(
     fetchNumber,
     freshUntil,
     hardUntil: Math.min(began + (kind.hardLimitMs ?? limits.hardLimitMs), mixedUntil),
-    // A document that names the time of its next issue has nothing new before it.
+    // If the document names the time of its next issue, it does not change earlier, so no early refresh is needed.
     ...(due === undefined && { refreshAt: began + refreshAfterMs(freshUntil - began, random) }),
     ...(Object.keys(validators).length > 0 && { validators }),
     ...((unchanged !== undefined || fromCache) && { isRevalidated: true }),
   };
 }
 
-/** Most code points of a reason, which may contain a counterparty's words. */
+/** Most code points of a reason, because it may quote a counterparty. */
 const MAX_REASON = 300;
 
-/** Reason of an aborted fetch after the cache was stopped. */
+/** The abort reason of fetches that are running when the cache is stopped. */
 export const STOPPED: Error = new Error('stopped');
 
 async function recordFailure<T>(
@@ -354,7 +354,7 @@ async function recordFailure<T>(
   failed: { readonly reason: string; readonly isAbsent?: boolean },
 ): Promise<CopyResult<T>> {
   const { state, kind, url, entry } = request;
-  // Our own stop ended the fetch, which is no failure of the server.
+  // The fetch ended because this process stopped the cache, not because the server failed.
   if (controller.signal.reason === STOPPED) return { ok: false, reason: 'stopped' };
   const { now, raiseAlarm, instruments } = state.options;
   instruments?.fetched?.(kind.name, code);
@@ -379,7 +379,7 @@ async function recordFailure<T>(
   return result;
 }
 
-/** The failure, with the other place of the document after a 404. */
+/** The failed result, with the document's second URL if the failure was a 404. */
 export const failureOf = async <T>(
   { state, kind, url, entry }: Omit<FetchRequest<T>, 'budget'>,
   reason: string,

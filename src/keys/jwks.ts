@@ -1,5 +1,5 @@
-// Reads a JWKS into keys by `kid`, imports them once, and keeps sound keys over a seller's mistake
-// (verification.md §5.4).
+// Parses a JWKS into keys by `kid`, imports each once, and keeps a working key that a seller replaces by a broken
+// one (verification.md §5.4).
 // Called for JWKS documents, configured pins and publishers' pins.
 
 import { canonicalJson } from '../codec/canonical-json.ts';
@@ -12,17 +12,23 @@ import type { SenderKey } from './key-resolver.ts';
 import type { Copy, DocumentKind, Parsed } from './document.ts';
 import { hasPrivateHalf, isJwk, PRIVATE_HALF_PUBLISHED, publicPart } from './pinned-jwks.ts';
 
-/** Makes or returns the engine that imports keys; a function is called when the first key is needed. */
+/** The engine that imports keys, or a function that returns it and is called when the first key is needed. */
 export type EngineSource = CryptoEngine | (() => CryptoEngine | Promise<CryptoEngine>);
 
 /** The keys of one document or of one sender's pins, by `kid`, public members only. */
 export interface KeySet {
   readonly jwks: ReadonlyMap<string, Jwk>;
-  /** Keys that differ under one `kid`, by `kid`: nobody can say which is meant, so none is in `jwks`. */
+  /**
+   * Several different keys with the same `kid`, by `kid`. None of them is in `jwks`, because the `kid` does not
+   * identify one.
+   */
   readonly ambiguous: ReadonlyMap<string, readonly Jwk[]>;
-  /** Key ids whose key in `jwks` comes from an earlier document, with its end in Unix ms. */
+  /**
+   * Key ids whose key in `jwks` was taken from an earlier document, each with the time (Unix ms) until which it is
+   * used.
+   */
   readonly held: ReadonlyMap<string, number>;
-  /** Filled on first use, because an import costs as much as a verification. Dropped with its document. */
+  /** Imported keys. Filled on first use, because an import costs as much as a verification. */
   readonly imported: Map<string, SenderKey>;
   /** Imports in progress. */
   readonly importing: Map<string, Promise<SenderKey>>;
@@ -63,7 +69,7 @@ function parseJwks(bytes: Uint8Array): Parsed<KeySet> {
   if (keys.length > MAX_KEYS) return { ok: false, reason: `more than ${MAX_KEYS} keys` };
   const found = noKeys();
   for (const jwk of keys as unknown[]) {
-    // RFC 7517 §5: unusable entries are ignored; one without `kid` can never be asked for.
+    // RFC 7517 §5: unusable entries are ignored. So is a key without `kid`, because no signature can name it.
     if (!isJwk(jwk)) continue;
     if (hasPrivateHalf(jwk)) return { ok: false, reason: PRIVATE_HALF_PUBLISHED };
     const { kid } = jwk;
@@ -73,8 +79,8 @@ function parseJwks(bytes: Uint8Array): Parsed<KeySet> {
 }
 
 /**
- * Keys as a document lists them, by content: one key listed a thousand times must not be compared a million
- * times.
+ * The keys that a document lists, without duplicates. They are compared by content through a map: a key that is
+ * listed a thousand times must not cost a million comparisons.
  */
 export interface FoundKeys {
   readonly byKid: Map<string, Map<string, Jwk>>;
@@ -102,7 +108,9 @@ function namedKids(kids: readonly string[]): string {
   return `${kids.slice(0, MAX_NAMED).map(quoted).join(', ')}${more}`;
 }
 
-/** The keys by `kid`. A `kid` of several keys belongs to none of them, and spoils no other. */
+/**
+ * Makes a key set. If several keys share a `kid`, none of them is used; keys with another `kid` are not affected.
+ */
 export function keySetOf(found: FoundKeys): Parsed<KeySet> {
   const jwks = new Map<string, Jwk>();
   const ambiguous = new Map<string, readonly Jwk[]>();
@@ -118,18 +126,18 @@ export function keySetOf(found: FoundKeys): Parsed<KeySet> {
   return { ok: true, value, warning };
 }
 
-/** Most JSON of held keys in a set, in characters: as much as a document has. */
+/** Most characters, as JSON, of the keys kept from earlier documents in a set; a document may have as many. */
 const MAX_HELD = 65_536;
 
 /**
- * The new set, with keys of the one in force that the new one spoils. A key is spoilt if its `kid` now has a
- * key that cannot verify (another `kty`, a point off the curve), or several different ones. Such a mistake of
- * the seller's would end its events.
+ * Adds to the new set those keys of the set in force that the new document broke. A key is broken if its `kid` now
+ * has a key that cannot verify (another `kty`, a point off the curve), or several different keys. Without this,
+ * such a mistake of a seller would end its events.
  *
- * Held keys serve beside the new set, until the hard limit of the copy that had them last. A key that was
- * never usable is for check 8, and a removed one is the seller's decision.
+ * The old keys are used together with the new set until the hard limit of the last copy that contained them. A key
+ * that was never usable is not kept; check 8 refuses it. A key that the seller removed is not kept either.
  * @param now Unix ms.
- * @returns undefined if nothing is held.
+ * @returns undefined if no old key is kept.
  */
 export function heldKeys(
   next: KeySet,
@@ -147,8 +155,8 @@ export function heldKeys(
     const odd = allUnder(next, kid);
     held.set(kid, until);
     jwks.set(kid, jwk);
-    // The other keys under the `kid` are ambiguous, so a delivery signed by one of them is not refused for
-    // good.
+    // The other keys with this `kid` stay listed as ambiguous. A delivery signed by one of them is then not refused
+    // finally.
     ambiguous.set(kid, [jwk, ...odd]);
   }
   if (held.size === 0) return undefined;
@@ -165,12 +173,13 @@ function isSpoilt(next: KeySet, kid: string, before: Jwk): boolean {
   if (next.ambiguous.has(kid)) return typeof readPublicKey(before) !== 'string';
   const after = next.jwks.get(kid);
   if (after === undefined || sameJwk(before, after)) return false;
-  // The new one first: as a rule it is sound, and reading a point costs a third of a millisecond.
+  // The new key is read first: it is usually valid, and reading a point of a curve costs a third of a millisecond.
   return typeof readPublicKey(after) === 'string' && typeof readPublicKey(before) !== 'string';
 }
 
 /**
- * The key under `kid`, or undefined if the set has none. Imported once per set; a failed import is repeated.
+ * Returns the imported key with this `kid`, or undefined if the set has none. A key is imported once per set; an
+ * import that failed is tried again.
  */
 export async function importedKey(
   set: KeySet,

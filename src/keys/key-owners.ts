@@ -1,4 +1,4 @@
-// Finds the owner of a key if a URL has several senders, before the key is used for the first time
+// Decides if a key is its sender's own when a URL has several senders, before the key is used for the first time
 // (verification.md §2.36).
 // Called by the resolver; the signature check asks `firstUse` after a key has verified.
 
@@ -27,41 +27,44 @@ export interface KeyOwnersContext {
   readonly raiseAlarm: RaiseAlarm;
   /** Records of published and verified keys. */
   readonly records: Pick<KeyRecords, 'of'>;
-  /** The budget of the delivery that waits. */
+  /** Returns the budget of the waiting delivery. */
   readonly budgetOf: (request: KeyRequest) => DeliveryBudget;
   readonly limits: {
     /** Time limit of one fetch. Ms. */
     readonly deadlineMs: number;
-    /** Time until a sender without a good answer is asked again. Ms. */
+    /** Time until a sender is asked again after it gave no conclusive answer. Ms. */
     readonly cooldownMs: number;
   };
   /** Unix ms. */
   readonly now: () => number;
 }
 
-/** Ownership of keys at URLs with several senders (verification.md §2.36). */
+/** Finds the owner of a key among several senders of one URL (verification.md §2.36). */
 export interface KeyOwners extends Pick<FirstSeen, 'onReplaced'> {
-  /** True if all other senders were asked and none has the key. */
+  /** True if all other senders of the URL were asked and none of them has the key. */
   isOwn(candidate: Candidate, senders: readonly SenderEntry[]): boolean;
   /**
-   * The reason why a signature of this key is not, or not yet, its sender's; undefined if it is. Never
+   * Returns the reason why the key is not (or not yet) known to belong to its sender. Undefined if it is. Never
    * rejects.
    */
   firstUse(candidate: Candidate, request: KeyRequest): Promise<string | undefined>;
-  /** Asks in the background about candidates whose key is known to be another candidate's, for the alarm. */
+  /**
+   * If the key of a candidate is also known for another candidate, asks in the background so that the alarm is
+   * raised.
+   */
   noteShared(candidates: readonly Candidate[], request: KeyRequest): void;
 }
 
 /**
- * Result for one other sender. `clear`: it does not own the key. `shared`: both publish it, and the other had
- * it first or nobody knows who did. `unchecked`: it could not be asked, and its earlier keys lack this one.
- * `blocked`: it could never be asked.
+ * Result of asking one other sender about a key. `clear`: the other does not own it. `shared`: both publish it, and
+ * the other had it first or the order is unknown. `unchecked`: the other could not be asked, but its recorded keys
+ * lack this key. `blocked`: the other could never be asked.
  */
 type Ownership = 'clear' | 'shared' | 'unchecked' | 'blocked';
 
-/** Facts about a key that a sender uses for the first time. */
+/** The state of the inquiry about a key that a sender uses for the first time. */
 interface Claim extends NewKey {
-  /** Results for the other senders, by `placeName`, with their time in Unix ms. */
+  /** Results for the other senders, by `placeName`, each with its time in Unix ms. */
   readonly others: Map<string, { readonly ownership: Ownership; readonly at: number }>;
   readonly running: Map<string, Promise<void>>;
 }
@@ -71,7 +74,7 @@ interface KeyOwnersState extends KeyOwnersContext {
 }
 
 /**
- * Most claims remembered: as many as the cache has documents. After a forgotten one the others are asked
+ * Most inquiries remembered; the cache holds as many documents. If one is forgotten, the other senders are asked
  * again.
  */
 const MAX_CLAIMS = 10_000;
@@ -124,7 +127,7 @@ function othersThan({ sender }: Candidate, senders: readonly SenderEntry[]): rea
 }
 
 /**
- * Asks one other sender if that is due. Waits only for its first answer: a later one serves the next
+ * Asks one other sender if that is due. Waits only for that sender's first answer; later answers are for the next
  * delivery.
  */
 async function ask(state: KeyOwnersState, claim: Claim, other: SenderEntry): Promise<void> {
@@ -140,7 +143,7 @@ async function ask(state: KeyOwnersState, claim: Claim, other: SenderEntry): Pro
   if (known === undefined) await asking;
 }
 
-/** The reason for the owner's log. */
+/** Returns the reason, for the owner's log, why the key is not the sender's own; undefined if it is. */
 function notOwnReason(claim: Claim, others: readonly SenderEntry[]): string | undefined {
   const { sender, key } = claim.candidate;
   const having = (ownership: Ownership | undefined): string =>
@@ -158,20 +161,23 @@ function notOwnReason(claim: Claim, others: readonly SenderEntry[]): string | un
 /** A key that a sender uses for the first time. */
 interface NewKey {
   readonly candidate: Candidate;
-  /** Number of fetches begun at that time: used if no JWKS of its sender shows since when it has the key. */
+  /**
+   * Number of fetches begun when the key was first used. It is used if no JWKS shows since when the sender has the
+   * key.
+   */
   readonly fetchCount: number;
 }
 
-/** Known keys of another sender; `reason` says why they are too old to prove that one is missing. */
+/** Known keys of another sender. `reason` is set if they are too old to prove that it lacks a key. */
 interface KnownKeys {
   readonly sets: readonly KeySet[];
   readonly reason?: string | undefined;
 }
 
 /**
- * Finds out if another sender at the URL has the key too, by documents fetched after it was first seen. Never
+ * Checks if another sender at the URL has the key too, in documents fetched after the key was first seen. Never
  * rejects.
- * @param again it was asked before, and its published keys may have changed since.
+ * @param again true if the other was asked before; its published keys may have changed since.
  */
 async function askOther(
   state: KeyOwnersState,
@@ -181,7 +187,7 @@ async function askOther(
 ): Promise<Ownership> {
   const { kid, jwk } = newKey.candidate.key;
   const key = keyName(kid, jwk);
-  // A configured key needs no document, and no published key takes it away.
+  // A configured key belongs to its sender whatever other documents publish, so nothing is fetched.
   if (isConfigured(other, key)) return reportShared(state, newKey, other);
   if (isConfigured(newKey.candidate.sender, key)) return 'clear';
   if (isPinned(other) && other.publishers === undefined) return 'clear';
@@ -197,7 +203,7 @@ async function askOther(
   return reason === undefined ? 'clear' : await byRecords(state, newKey, other, reason);
 }
 
-/** True if a signature of this key was accepted as this sender's before, and none as the other's. */
+/** True if a signature with this key was accepted as this sender's before, and none as the other sender's. */
 async function hadItFirst(
   { records }: KeyOwnersState,
   { candidate }: NewKey,
@@ -211,7 +217,7 @@ async function hadItFirst(
   return own?.wasOwn(kid, jwk) === true && theirs?.wasOwn(kid, jwk) === false;
 }
 
-/** Uses records if the other sender cannot be asked: its published and verified keys, however old. */
+/** If the other sender cannot be asked, uses records of the keys that it published or used, however long ago. */
 async function byRecords(
   state: KeyOwnersState,
   newKey: NewKey,
@@ -242,7 +248,9 @@ async function seenAt(
   return (known && firstSeen.seen(known.copy, key)) ?? fetchCount;
 }
 
-/** Treats a fault on our side as no answer: it must not end what other senders wait for. */
+/**
+ * Returns undefined if the work fails: such a fault is on our side and must not abort the check of other senders.
+ */
 async function orUndefined<T>(work: Promise<T>): Promise<T | undefined> {
   try {
     return await work;
@@ -262,7 +270,7 @@ async function currentKeys(state: KeyOwnersState, other: SenderEntry, after: num
   };
 }
 
-/** Bounded by its purpose: it runs once for all keys that came with one fetch. */
+/** Fetches the other sender's keys again, without a delivery's budget: this runs once for all keys of one fetch. */
 async function refetchedKeys(
   { keys, publishers }: KeyOwnersState,
   other: SenderEntry,
@@ -302,8 +310,7 @@ function reportShared(
 }
 
 /**
- * Raises the alarm about a sender that could not be asked if a key is its own. `then` gives the reason and
- * the consequence.
+ * Raises the alarm that another sender could not be asked about a key. `then` is the reason and the consequence.
  */
 function reportUnasked(
   { raiseAlarm }: KeyOwnersState,
@@ -334,40 +341,41 @@ function reportBlocked(state: KeyOwnersState, of: NewKey, other: SenderEntry, re
 }
 
 /**
- * First sightings of the keys of each JWKS, which alone tell who owns a key that two publish (verification.md
- * §2.36). Counted in fetches begun: a fetch is later than an answer only if it began after that answer.
+ * Remembers when each key of a JWKS was first seen. If two senders publish a key, only this tells which had it
+ * first (verification.md §2.36). Times are numbers of fetches: one fetch is later than another's answer only if it
+ * began after that answer.
  */
 interface FirstSeen {
   /** Called when a copy replaces another. */
   onReplaced(copy: Copy<KeySet>, before: Copy<KeySet> | undefined): void;
   /** Number of fetches begun when the key was first seen in this set; undefined if the set lacks it. */
   seen(copy: Copy<KeySet>, key: string): number | undefined;
-  /** True if a fetch that began after `since` others returned a set of this place without the key. */
+  /** True if this JWKS lacked the key in a fetch whose number is above `since`. */
   lackedSince(set: KeySet, key: string, since: number): boolean;
 }
 
 interface KeyHistory {
   readonly seen: number;
-  /** Number of the fetch of the last copy without it; none if the key was there from the start. */
+  /** Number of the last fetch that returned the set without the key. Absent if every copy had the key. */
   readonly lacked: number;
 }
 
 interface SetHistory {
   readonly keys: ReadonlyMap<string, KeyHistory>;
-  /** Number of the last fetch that the server itself answered with the document. */
+  /** Number of the last fetch that the server itself (no cache) answered with the document. */
   readonly direct: number;
 }
 
 const NEVER = -1;
 
-/** Name of the material that a signature verifies under, with its kid, in canonical form. */
+/** Identifies a key by its kid and the material that verifies signatures, in canonical form. */
 function keyName(kid: string, jwk: Jwk): string {
   return JSON.stringify([materialOf(jwk), kid]);
 }
 
 /** @param fetchCount see `DocumentCache.fetchCount`. */
 function createFirstSeen(fetchCount: () => number): FirstSeen {
-  // Keyed by the set, not by its URL: the history is dropped with the document.
+  // The key of the map is the set, not its URL, so the history is dropped together with the document.
   const histories = new WeakMap<KeySet, SetHistory>();
   const note = (copy: Copy<KeySet>, before: SetHistory | undefined): SetHistory => {
     const lacked = before?.direct ?? NEVER;

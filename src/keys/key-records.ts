@@ -1,5 +1,6 @@
 // Records thumbprints of the keys that senders published and used, for 400 days (verification.md §2.36).
-// Read by `key-owners.ts` if a sender cannot be asked. They tell who owns a key, and verify nothing.
+// Read by `key-owners.ts` if a sender cannot be asked. A record tells who owns a key; it never verifies a
+// signature.
 
 import type { Logger } from '../shared/alarms.ts';
 import { materialOf } from '../auth/rfc9421/revoked-at.ts';
@@ -13,19 +14,20 @@ import { once } from '../shared/single-flight.ts';
 import type { Store } from '../stores/store.ts';
 import { allKeys, type KeySet } from './jwks.ts';
 
-/** Known keys of one sender, however old. They verify nothing. */
+/** The recorded keys of one sender, however old. They are never used to verify a signature. */
 export interface KeyRecord {
-  /** True if a copy of its keys was ever fetched. */
+  /** True if a copy of the sender's keys was ever fetched. */
   readonly isKnown: boolean;
-  /** True if it published the key under this `kid`. */
+  /** True if the sender has published the key under this `kid`. */
   hasPublished(kid: string, jwk: Jwk): boolean;
   /**
-   * True if a signature of this key was accepted as its, after all others at the URL were found not to have
-   * the key.
+   * True if a signature with this key was accepted as this sender's, and all others at the URL were found not to
+   * have the key.
    */
   wasOwn(kid: string, jwk: Jwk): boolean;
   /**
-   * As `wasOwn`, and also true if the key was used at a URL without other senders, where nobody was asked.
+   * As `wasOwn`, and also true if the key was used at a URL where this was the only sender, so that no other was
+   * asked.
    */
   hasVerified(kid: string, jwk: Jwk): boolean;
 }
@@ -35,12 +37,12 @@ export interface KeyRecord {
  * §2.36).
  */
 export interface KeyRecords {
-  /** The record as the store has it now. Rejects if it cannot be read. */
+  /** Returns the record that the store has now. Rejects if it cannot be read. */
   of(agentUrl: string): Promise<KeyRecord>;
-  /** Notes a fetched copy of the sender's keys. Waits for nothing. */
+  /** Records a fetched copy of the sender's keys, in the background. */
   readonly published: (agentUrl: string, set: KeySet) => void;
   /**
-   * Notes a signature that was accepted as the sender's. Waits for nothing.
+   * Records, in the background, that a signature was accepted as the sender's.
    * @param alone true if the URL has no other sender.
    */
   verified(agentUrl: string, kid: string, jwk: Jwk, alone: boolean): void;
@@ -56,7 +58,7 @@ const MAX_SENDERS = 10_000;
 /** Most thumbprints of a sender, 32 bytes each; the newest are kept. As many as a JWKS may have keys. */
 const MAX_PUBLISHED = 1_000;
 const MAX_VERIFIED = 100;
-/** Time after which a sender without anything new is forgotten. Ms. */
+/** A sender is forgotten this long after its last new key. Ms. */
 const KEPT_MS = 400 * 86_400_000;
 
 /** Sets of thumbprints, oldest first. */
@@ -67,7 +69,10 @@ interface Thumbprints {
 
 const newThumbprints = (): Thumbprints => ({ published: new Set(), verified: new Set() });
 
-/** Merges `from` into `to` and keeps the newest. @returns true if `to` lacked any. */
+/**
+ * Adds `from` to `to`, and drops the oldest above `most`.
+ * @returns true if `to` lacked any.
+ */
 function addAll(to: Set<string>, from: Iterable<string>, most: number): boolean {
   const added = [...from].filter((one) => !to.has(one));
   for (const one of added) to.add(one);
@@ -86,7 +91,7 @@ function merge(to: Thumbprints, from: Thumbprints): boolean {
 const textsIn = (value: unknown): string[] =>
   Array.isArray(value) ? (value as unknown[]).filter((one) => typeof one === 'string') : [];
 
-/** The stored row; one that cannot be read counts as empty. */
+/** Parses the stored row. A row that cannot be read is treated as empty. */
 function readRow(value: string | undefined): Thumbprints {
   const json = value === undefined ? undefined : parseStrictObject(utf8(value));
   const row = json?.ok === true && isJsonObject(json.value) ? json.value : {};
@@ -104,10 +109,10 @@ export function createKeyRecords({ store, logger }: KeyRecordsOptions): KeyRecor
   const heldOf = (agentUrl: string): Thumbprints =>
     held.get(agentUrl) ?? putBounded(held, agentUrl, newThumbprints(), MAX_SENDERS);
 
-  /** Exchanges thumbprints with the store: afterwards both have all. */
+  /** Merges this process's thumbprints with the stored ones; afterwards both have all of them. */
   const exchange = async (agentUrl: string, of: Hashes): Promise<Thumbprints> => {
     const own = heldOf(agentUrl);
-    // The row has no sender: no list contains it, and it counts towards no sender's share.
+    // The row has no sender, so it appears in no list and uses none of a sender's share of rows.
     const [kind, id] = ['watch', `keys ${of.sha256Hex(utf8(agentUrl))}`] as const;
     const stored = await rows?.run('', (step, now) => {
       const row = step.get(kind, id);
@@ -130,7 +135,7 @@ export function createKeyRecords({ store, logger }: KeyRecordsOptions): KeyRecor
       await exchange(agentUrl, loaded);
       unsaved.delete(agentUrl);
     } catch (error) {
-      // Held here, and stored with the sender's next copy.
+      // The thumbprints stay in this process, and are stored with the sender's next copy.
       putBounded(unsaved, agentUrl, true, MAX_SENDERS);
       logger.debug({ err: error, agentUrl }, 'thumbprints of keys are not stored yet');
     }
@@ -161,7 +166,7 @@ export function createKeyRecords({ store, logger }: KeyRecordsOptions): KeyRecor
       if (!isFirst(seen, set, agentUrl)) return;
       void note(agentUrl, ({ published }, of) => {
         const found = allKeys(set).map(([kid, jwk]) => thumbprint(of, kid, jwk));
-        // Records that there was a copy, even of an empty set.
+        // `EMPTY` records that a copy was fetched, even if it had no keys.
         return addAll(published, [EMPTY, ...found], MAX_PUBLISHED);
       });
     },
@@ -175,10 +180,12 @@ export function createKeyRecords({ store, logger }: KeyRecordsOptions): KeyRecor
   };
 }
 
-/** Marks the thumbprint of a key that verified at a URL of one sender: nobody else was asked about it. */
+/**
+ * Prefix of the thumbprint of a key that verified at a URL with one sender only, so that no other sender was asked.
+ */
 const ALONE = '~';
 
-/** Stands for a copy without keys. */
+/** A value that is stored for a copy without keys. */
 const EMPTY = '-';
 
 /** Thumbprint of a key and its `kid`: 32 bytes in base64url. */

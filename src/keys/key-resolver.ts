@@ -9,7 +9,7 @@ import type { SenderEntry } from '../config/sender-entry.ts';
 /** A key of a sender's set or pins, imported once. */
 export interface SenderKey {
   readonly kid: string;
-  /** The JWK as published; check 8 reads `use`, `key_ops`, purpose, `kty`, `crv` and `alg` from it. */
+  /** The JWK as published. Check 8 reads `use`, `key_ops`, the purpose, `kty`, `crv` and `alg` from it. */
   readonly jwk: Jwk;
   /** The imported key, or the reason why it cannot be imported (check 8). */
   readonly verifyKey: VerifyKey | string;
@@ -18,18 +18,22 @@ export interface SenderKey {
 export interface Candidate {
   readonly sender: SenderEntry;
   readonly key: SenderKey;
-  /** The same key in the pins of publishers, if pins narrow the JWKS: revoked in one means revoked. */
+  /**
+   * The JWKs of the same key in publishers' pins, if those pins restrict the JWKS. If one of them is revoked, so is
+   * the key.
+   */
   readonly pins?: readonly Jwk[];
   /**
-   * Called once a signature has verified; absent if the key is known to be this sender's alone at its URL
-   * (verification.md §2.36). Returns the reason why it is not, or not yet; undefined if it is. Never rejects.
+   * Called once a signature has verified. Returns the reason why the key is not (or not yet) known to be this
+   * sender's; undefined if it is (verification.md §2.36). Absent if no other sender at the URL can have the key.
+   * Never rejects.
    */
   readonly firstUse?: () => Promise<string | undefined>;
 }
 
 /**
- * Result of check 7. `undecided` lists, for the log, the senders that could not be asked, with reasons. If it
- * is not empty and no candidate verifies, the answer is 503 and never 401.
+ * Result of check 7. `undecided` lists the senders that could not be asked, with reasons, for the log. If it is not
+ * empty and no candidate verifies, the answer is 503 and never 401.
  */
 export interface KeySearch {
   readonly candidates: readonly Candidate[];
@@ -39,10 +43,7 @@ export interface KeySearch {
 /** Result of check 9. */
 export type RevocationState = 'valid' | 'revoked' | 'stale';
 
-/**
- * A delivery that needs keys. Its fetches and its waiting time are counted over all questions with the same
- * object.
- */
+/** A delivery that needs keys. All calls with the same object share one budget of fetches and waiting time. */
 export interface KeyRequest {
   /** Senders that may have sent it. */
   readonly senders: readonly SenderEntry[];
@@ -52,23 +53,24 @@ export interface KeyRequest {
 
 export interface KeyResolver {
   /**
-   * Finds the senders whose cached set has `keyid`. If none has, fetches the sets again (30 s cooldown per
-   * URL, at most 8 at a time and 32 per call) and searches them.
+   * Finds the senders whose cached set has `keyid`. If none has it, fetches the sets again and searches those. Each
+   * URL has a cooldown of 30 s, and a call makes at most 32 fetches, 8 at a time.
    *
-   * If there are candidates, `undecided` is empty: senders that were not asked are asked in `findReplaced`,
-   * which has to be called before "invalid" is answered. Never rejects. Returns no promise if nothing has to
-   * be fetched.
+   * If there are candidates, `undecided` is empty. Senders that were not asked are then asked in `findReplaced`,
+   * which must be called before a delivery is answered as invalid. Never rejects. Returns no promise if nothing has
+   * to be fetched.
    */
   find(keyid: string, request: KeyRequest): KeySearch | Promise<KeySearch>;
   /**
-   * Searches again after every candidate failed to verify. Fetches the set of each sender that is not pinned
-   * and whose set is older than 30 s (or was never fetched). Returns the keys under `keyid` that differ from
-   * `tried`. `undecided`: a fetch failed or had to be omitted.
+   * Searches again after no candidate could verify the signature. Fetches each sender's set that is older than 30 s
+   * or was never fetched, unless the sender is pinned. Returns the keys under `keyid` that differ from `tried`.
+   * `undecided` lists the senders whose fetch failed or had to be omitted.
    */
   findReplaced(keyid: string, request: KeyRequest, tried: readonly Candidate[]): Promise<KeySearch>;
   /**
-   * Performs check 9. `stale`: the sender has a revocation list, and it is older than its grace: 503.
-   * @param request the delivery that waits; if absent, the call has a budget of its own.
+   * Performs check 9. `stale`: the sender has a revocation list that is older than its grace period allows, so the
+   * answer is 503.
+   * @param request the waiting delivery; without it, the call has a budget of its own.
    */
   revocation(
     sender: SenderEntry,
@@ -76,29 +78,29 @@ export interface KeyResolver {
     request?: KeyRequest,
   ): RevocationState | Promise<RevocationState>;
   /**
-   * Notes that a signature of the candidate's key was accepted as its sender's. Waits for nothing. Absent if
-   * nobody records it.
+   * Records, in the background, that a signature with the candidate's key was accepted as its sender's. Absent if
+   * nothing records it.
    */
   verified?(candidate: Candidate, request: Pick<KeyRequest, 'senders'>): void;
   /**
-   * Agent URL of a sender with a key of that id in the cache; nothing is fetched. Use it to describe an
-   * unverified delivery, never to answer one.
-   * @param senders all that this process has looked for, if absent.
+   * Returns the agent URL of a sender whose cached keys include that id. Fetches nothing. Use it to describe an
+   * unverified delivery, never to decide its answer.
+   * @param senders the senders to search; by default all that this process has searched before.
    */
   whose(keyid: string, senders?: readonly SenderEntry[]): string | undefined;
   /**
-   * End of the lifetime of a sender's cached key set, in Unix ms; undefined if none is cached or its keys are
-   * not fetched. Fetches nothing. Never rejects.
+   * Returns the time (Unix ms) at which the lifetime of a sender's cached key set ends. Undefined if none is cached
+   * or the sender's keys are not fetched. Fetches nothing. Never rejects.
    */
   freshUntil(sender: SenderEntry): Promise<number | undefined>;
-  /** Counts of key ids that came into use lately. Undefined if no key was looked for. */
+  /** Counts of key ids that lately came into use. Undefined if no key has been searched yet. */
   pressure?(): PressureState | undefined;
   /**
-   * Imports pins (@throws ConfigError naming sender and kid) and starts fetching the documents of senders;
-   * waits for no fetch.
+   * Imports pins, and starts fetching the senders' documents without waiting for them.
+   * @throws ConfigError (rejects) that names sender and kid.
    */
   warm(senders: readonly SenderEntry[]): Promise<void>;
-  /** Ends background work; running fetches are aborted. */
+  /** Stops background work and aborts running fetches. */
   stop(): void;
   /** Allows fetches again after `stop`. */
   resume(): void;

@@ -1,4 +1,4 @@
-// The interface between the search over senders and one sender's part in it (verification.md §5.4 to §5.7).
+// The interface between the search over all senders and the search for one sender (verification.md §5.4 to §5.7).
 // Implemented by `sender-search.ts` and `narrowed-search.ts`; called by `key-search.ts`.
 
 import type { SenderEntry } from '../config/sender-entry.ts';
@@ -6,11 +6,11 @@ import type { Candidate } from './key-resolver.ts';
 import type { FetchMoment } from './document.ts';
 import type { DeliveryBudget } from './safe-fetch.ts';
 
-/** One sender's keys under a key id. Both members are set if a cached key exists but a refresh failed. */
+/** One sender's keys with a key id. Both members are set if a cached key was found and its refresh failed. */
 export interface SenderMatch {
-  /** At least one, if present; several if publishers pin several keys under one `kid`. */
+  /** If present, not empty. There are several if publishers pin several keys under one `kid`. */
   readonly candidates?: readonly Candidate[];
-  /** The reason why this sender's keys do not decide; for the owner's log. */
+  /** The reason, for the owner's log, why this sender's keys give no final result. */
   readonly undecided?: string;
 }
 
@@ -18,35 +18,38 @@ export interface SenderMatch {
 export interface Search {
   readonly keyid: string;
   /**
-   * True if a document was fetched after the delivery arrived, which alone proves a missing key unknown
-   * (verification.md §2.26). Fetch numbers decide before the clock: two events of one millisecond have no
-   * order, and a wrong "unknown" would end the event.
+   * True if the document was fetched after the delivery arrived; only then a missing key is proved unknown
+   * (verification.md §2.26). Fetch numbers are compared before times, because two events in one millisecond have no
+   * order. A wrong "unknown" would end the event.
    */
   readonly isFreshEnough: (fetched: FetchMoment) => boolean;
-  /** Budget for one sender, or for one publisher's file. */
+  /** Returns the budget for one sender, or for one publisher's file. */
   readonly fetchBudget: DeliveryBudget['fetchBudget'];
 }
 
-/** One sender's part in a search: its own pins, those of its publishers, and its JWKS if nobody pins. */
+/** The search for one sender: in its own pins, in its publishers' pins and, if nobody pins, in its JWKS. */
 export interface SenderSearch {
   /** Fetches the documents that a first delivery would need. */
   warm(sender: SenderEntry): Promise<void>;
   /**
-   * As `cached`, without a promise, if the sender's own pins or its fresh JWKS decide; otherwise undefined,
-   * and `cached` has to be asked. `final`: only the owner's pins could have the key, and they lack it.
+   * As `cached`, but without a promise. Undefined if neither the sender's own pins nor its fresh JWKS decide; then
+   * call `cached`. `final`: only the owner's pins could have the key, and they do not.
    */
   cachedSync(sender: SenderEntry, keyid: string): (SenderMatch & { readonly final?: boolean }) | undefined;
   /** True if a key of that id is pinned, or in a fresh JWKS. */
   hasCached(sender: SenderEntry, keyid: string): boolean;
-  /** Searches cached copies. `expired`: there is a key, in a copy past its lifetime. */
+  /** Searches cached copies. `expired`: the key was found in a copy whose lifetime is over. */
   cached(sender: SenderEntry, keyid: string): Promise<SenderMatch & { readonly expired?: boolean }>;
-  /** Searches copies within their lifetime, or the cached ones if those cannot be refreshed. */
+  /** Searches copies within their lifetime. A copy that cannot be refreshed is searched as it is. */
   readonly refreshed: (sender: SenderEntry, search: Search) => Promise<SenderMatch>;
-  /** Performs step 4 (verification.md §5.4) if no cached copy has the key: documents are fetched again. */
+  /**
+   * Performs step 4 (verification.md §5.4), if no cached copy has the key: fetches the documents again and searches
+   * them.
+   */
   readonly refetched: (sender: SenderEntry, search: Search) => Promise<SenderMatch>;
   /**
-   * Searches other keys under the same `keyid` after every key in `tried` failed, in documents that are
-   * recent enough to decide.
+   * Searches for other keys with the same `keyid` after no key in `tried` could verify. It uses documents that are
+   * recent enough to prove that there is no such key.
    */
   untried(sender: SenderEntry, search: Search, tried: readonly Candidate[]): Promise<SenderMatch>;
 }

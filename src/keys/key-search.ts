@@ -1,4 +1,4 @@
-// Searches a key id among the senders of a delivery: who is asked, in which order, and for how long
+// Searches a key id among the senders of a delivery, and decides the order of senders and the waiting time
 // (verification.md §5.6, §5.7, §5.21).
 // Called by the resolver; `sender-search.ts` searches for one sender.
 
@@ -14,9 +14,9 @@ interface KeySearchOptions {
   readonly cache: Pick<DocumentCache, 'fetchCount'>;
   readonly each: SenderSearch;
   readonly limits: GatherLimits;
-  /** The budget of the delivery that asks. */
+  /** Returns the budget of the delivery that needs the key. */
   readonly budgetOf: (request: KeyRequest) => DeliveryBudget;
-  /** Sees every result before it is returned. */
+  /** Called with every result before it is returned, and may replace it. */
   readonly finish: (found: KeySearch, request: KeyRequest) => KeySearch;
   /** Unix ms. */
   readonly now: () => number;
@@ -40,7 +40,8 @@ export function createKeySearch({
   const startSearch = (keyid: string, request: KeyRequest): Search => {
     const fetchCount = cache.fetchCount();
     const started = now();
-    // A clock that was set back dates earlier fetches after the arrival, and after the present too.
+    // If the clock was set back, an earlier fetch can have a time after the arrival. Such a time is also after the
+    // present.
     const isAfterArrival = (fetchedAt: number): boolean =>
       fetchedAt > request.arrivedAt && fetchedAt <= started;
     return {
@@ -63,10 +64,9 @@ export function createKeySearch({
   };
 
   /**
-   * Finds senders that are known to have the key, without asking the others. Copies past their lifetime are
-   * refreshed first, because a removed key must not go on verifying. If two senders publish one key, the
-   * result must not depend on whose copy is fresher. The order is that of the configuration: the first that
-   * verifies is the sender.
+   * Finds senders that are known to have the key, and asks no others. Expired copies are refreshed first, because a
+   * removed key must not go on verifying. If two senders publish one key, the age of their copies must not decide.
+   * The order is that of the configuration: the first whose key verifies is the sender.
    */
   const searchCached = async (search: Search, senders: readonly SenderEntry[]): Promise<KeySearch> => {
     const matches = new Map<SenderEntry, SenderMatch>();
@@ -90,7 +90,7 @@ export function createKeySearch({
     const cached = await searchCached(search, request.senders);
     const isFound = cached.candidates.length > 0;
     const found = isFound ? cached : await searchInOrder(search, request.senders, each.refetched);
-    // Senders that were not waited for are asked in `findReplaced`, if no candidate turns out to be the
+    // Some senders were not waited for. They are asked in `findReplaced` if no candidate turns out to be the
     // signer.
     const { candidates } = found;
     return finish(candidates.length > 0 ? { candidates, undecided: [] } : found, request);
@@ -119,8 +119,8 @@ const NO_REASONS: readonly string[] = [];
 const NO_CANDIDATES: readonly Candidate[] = [];
 
 /**
- * The fast path, without a promise: every sender's cached keys decide, and one has the key, or no document
- * could have it.
+ * The fast path, without a promise. It returns a result if every sender's cached keys decide, and one has the key
+ * or no document could have it. Otherwise undefined.
  */
 function allCachedSync(
   each: SenderSearch,
@@ -133,7 +133,7 @@ function allCachedSync(
     const match = each.cachedSync(sender, keyid);
     if (match === undefined) return undefined;
     final &&= match.final === true;
-    // Usually one sender has the key: its list is used as it is.
+    // Usually only one sender has the key; its list is then returned without a copy.
     if (match.candidates !== undefined)
       candidates = candidates.length === 0 ? match.candidates : [...candidates, ...match.candidates];
   }
@@ -143,11 +143,11 @@ function allCachedSync(
 interface GatherLimits {
   /** Senders asked at a time. */
   readonly width: number;
-  /** Time after which senders without an answer are undecided, ms; none if absent. */
+  /** Time after which a sender without an answer is undecided. Ms. Without it there is no limit. */
   readonly deadlineMs?: number;
   /**
-   * Time for which other senders are waited for once there is a candidate: one slow seller must not delay the
-   * rest. Ms.
+   * Time for which other senders are waited for after the first candidate was found. Ms. It keeps one slow seller
+   * from delaying a delivery.
    */
   readonly graceMs: number;
 }
@@ -187,8 +187,7 @@ export async function gather(
 }
 
 /**
- * Asks one sender. A fault of ours with it (no engine, no suffix list) leaves this sender undecided and no
- * other.
+ * Asks one sender. If that fails by a fault on our side (no engine, no suffix list), only this sender is undecided.
  */
 async function attempt(
   sender: SenderEntry,
@@ -213,13 +212,13 @@ function summary(senders: readonly SenderEntry[], matches: ReadonlyMap<SenderEnt
 }
 
 /**
- * Orders senders if one delivery may not fetch all their documents: least recently fetched first. In a fixed
- * order the last of many senders would never be asked, and their keys never found.
+ * Orders senders by their last fetch, oldest first, because one delivery may not fetch the documents of all. In a
+ * fixed order the last of many senders would never be asked, so its keys would never be found.
  */
 interface FetchOrder {
-  /** `senders`, first those that were never fetched for, then by the time of the last fetch. */
+  /** Returns `senders` with those never fetched first, then by the time of their last fetch. */
   sorted(senders: readonly SenderEntry[]): readonly SenderEntry[];
-  /** The same budget; its first granted fetch moves the sender to the end. */
+  /** Returns the same budget; when it first grants a fetch, the sender moves to the end of the order. */
   noting(sender: SenderEntry, fetchBudget: DeliveryBudget['fetchBudget']): DeliveryBudget['fetchBudget'];
 }
 

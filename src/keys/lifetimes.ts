@@ -1,9 +1,9 @@
-// Lifetimes of key documents, and the memory of failures (verification.md §5.17, §5.19).
-// Called by the document cache; `keys check` of the command line explains a receiver by it.
+// Lifetimes of key documents, and back-off after failed fetches (verification.md §5.17, §5.19).
+// Called by the document cache; `keys check` of the command line uses it to explain a receiver's behaviour.
 
 /**
- * Bounds for the time, in ms, that a copy is used without asking again; the server's `Cache-Control` chooses
- * within them.
+ * Limits, in ms, for the time that a copy is used without another request. The server's `Cache-Control` chooses the
+ * time within these limits.
  */
 
 export interface LifeRules {
@@ -24,7 +24,7 @@ export const KEY_DOCUMENT_LIFE: LifeRules = {
   defaultMs: 5 * 60_000,
 };
 
-/** Background refreshes start between here and 80 % of a copy's lifetime, each at a moment of its own. */
+/** A background refresh starts at a random point between 72 % and 80 % of a copy's lifetime. */
 const REFRESH_FROM = 0.72;
 const REFRESH_SPREAD = 0.08;
 
@@ -37,7 +37,7 @@ const MAX_BACK_OFF_MS = 60_000;
 
 export const clampLifetime = (ms: number): number => Math.min(Math.max(ms, MIN_LIFE_MS), MAX_LIFE_MS);
 
-/** Time in ms for which an answer may be used without asking again (RFC 9111 §5.2.2, §5.1). */
+/** Time in ms that a response may be used without another request (RFC 9111 §5.2.2, §5.1). */
 export function lifetimeMs(headers: Headers, rules: LifeRules = KEY_DOCUMENT_LIFE): number {
   const control = (headers.get('cache-control') ?? '').toLowerCase();
   if (/(?:^|[\s,])no-(?:store|cache)(?:$|[\s,=])/.test(control)) return rules.minMs;
@@ -52,8 +52,8 @@ export function ageSeconds(headers: Headers): number {
 }
 
 /**
- * Time in ms of its lifetime after which a copy is refreshed in the background. Random, so that replicas that
- * started together do not ask together each time.
+ * Time in ms after which a copy is refreshed in the background. It is random, so that replicas that started
+ * together do not always refresh together.
  * @param random in [0, 1).
  */
 export function refreshAfterMs(lifeMs: number, random: () => number): number {

@@ -1,4 +1,4 @@
-// One sender's search if publishers' pins narrow its JWKS, as in edition 3.3 (verification.md §5.5).
+// The search for one sender if publishers' pins restrict its JWKS, as in edition 3.3 (verification.md §5.5).
 // Called by `sender-search.ts` for senders for which `narrows` is true.
 
 import { sameMaterial } from '../auth/rfc9421/revoked-at.ts';
@@ -11,7 +11,7 @@ import type { PinState, PublisherPins } from './publisher-pins.ts';
 import type { Search, SenderMatch, SenderSearch } from './key-search-contract.ts';
 import type { SenderKeys } from './sender-keys.ts';
 
-/** True if publishers' pins narrow the sender's JWKS and add no key (verification.md §5.5). */
+/** True if publishers' pins restrict the sender's JWKS, instead of adding keys (verification.md §5.5). */
 export function narrows({ edition, publishers }: SenderEntry): boolean {
   return edition.publisherPins === 'narrow' && publishers !== undefined;
 }
@@ -21,14 +21,17 @@ interface NarrowedSearchParts {
   readonly publishers: PublisherPins;
   readonly now: () => number;
   readonly cooldownMs: number;
-  /** Matches the owner's pins of a sender, which are absolute. */
+  /** Searches the pins that the owner configured for a sender; nothing restricts these. */
   readonly matchOwnPins: (sender: SenderEntry, keyid: string) => Promise<SenderMatch>;
   readonly matchKeys: (sender: SenderEntry, sets: readonly KeySet[], keyid: string) => Promise<SenderMatch>;
   /** Merges matches, without the candidates that were tried. */
   readonly without: (tried: readonly Candidate[], matches: readonly SenderMatch[]) => SenderMatch;
 }
 
-/** Searches for senders whose pins narrow: the JWKS has the key, and every publisher that pins has it too. */
+/**
+ * Makes the search for senders whose publishers' pins restrict the JWKS. A key is found if it is in the JWKS and in
+ * the pins of every publisher that pins.
+ */
 export function narrowedSearch({
   keys,
   publishers,
@@ -93,8 +96,8 @@ export function narrowedSearch({
 }
 
 /**
- * Freshness for a search for untried keys: no key in a copy ends the search, and a recent copy is not fetched
- * again.
+ * Returns the freshness for a search for untried keys. No cached key ends the search, and a copy that is recent
+ * enough is not fetched again.
  */
 export function untriedFreshness(
   search: Pick<Search, 'isFreshEnough'>,
@@ -109,13 +112,16 @@ export function untriedFreshness(
   };
 }
 
-/** The same key in a set of pins; undefined if the set lacks it. */
+/** The JWKs in a set of pins with the same key material. Undefined if there is none. */
 function pinsIn(set: KeySet, { key }: Candidate): readonly Candidate['key']['jwk'][] | undefined {
   const same = allKeys(set).flatMap(([, jwk]) => (sameMaterial(jwk, key.jwk) ? [jwk] : []));
   return same.length > 0 ? same : undefined;
 }
 
-/** The candidates that every publisher that pins has. Undecided if a publisher could not be asked. */
+/**
+ * Keeps the candidates that every publisher that pins has pinned. The result is undecided if a publisher could not
+ * be asked.
+ */
 export function narrowed(match: SenderMatch, { sets, undecided }: PinState): SenderMatch {
   const { candidates, ...rest } = match;
   if (candidates === undefined) return match;

@@ -1,6 +1,6 @@
-// Loads the code for the keys of signing senders when the first such sender is used: it is half of the
+// Loads the code for the keys of signing senders when the first such sender is used. That code is half of the
 // package.
-// Called by the receiver and the verifier, which see a plain `KeyResolver`.
+// Called by the receiver and the verifier, which use it as an ordinary `KeyResolver`.
 
 import { once } from '../shared/single-flight.ts';
 import type { KeyResolver } from './key-resolver.ts';

@@ -7,8 +7,8 @@ import type { BrandJson, Period } from './brand-json.ts';
 import { registrableDomain, sameRegistrableDomain } from './registrable-domain.ts';
 
 /**
- * The brand.json where the search begins, and the one that lists agents: the same one, or the target of its
- * pointer.
+ * The two files of a search: the brand.json where it begins, and the one that lists agents. Both are the same file
+ * unless the first has a pointer.
  */
 export interface BrandFiles {
   readonly configured: BrandJson;
@@ -18,9 +18,9 @@ export interface BrandFiles {
 }
 
 /**
- * True if the file may list the agent. A file that is configured at another registrable domain has to name
- * the agent's domain, itself or in the file that it points to. A file that the agent's own domain points to
- * needs no more.
+ * True if the file may list the agent. If the file is configured at another registrable domain, the agent's domain
+ * must be named in it, or in the file that it points to. If the agent's own domain points to the file, that is
+ * sufficient.
  */
 export async function mayList(
   sender: SenderEntry,
@@ -31,7 +31,7 @@ export async function mayList(
   const agent = hostOf(sender.agentUrl);
   if (await sameRegistrableDomain(hostOf(sender.brandJsonUrl), agent)) return true;
   if (await sameRegistrableDomain(hostOf(at), agent)) return true;
-  // If the seller itself declares the file's place, only a house's portfolio may speak for its operators.
+  // If the seller itself declares the file's URL, only the brand.json of a house may name its operators.
   const files = [configured, listing].filter(({ isHouse }) => isHouse || sender.declared === undefined);
   const named = (domain: string): boolean =>
     files.some(({ operators }) => operators.get(domain)?.some((period) => isWithinPeriod(period, now)));
@@ -61,9 +61,9 @@ function hostOf(url: string): string {
 }
 
 /**
- * The well-known brand.json of the registrable domain (verification.md §5.1). Undefined if the host is that
+ * Returns the URL of the registrable domain's brand.json (verification.md §5.1). Undefined if the host is that
  * domain.
- * @param url a well-known brand.json at an agent's host.
+ * @param url the well-known brand.json at an agent's host.
  */
 export async function registrableBrandJsonUrl(url: string): Promise<string | undefined> {
   const host = hostOf(url);

@@ -9,13 +9,13 @@ import type { Protocols } from '../shared/wire-names.ts';
 import type { Candidate, SenderKey } from './key-resolver.ts';
 import { allKeys, type KeySet } from './jwks.ts';
 
-/** Purposes of keys that publishers pin without one (verification.md §5.5). */
+/** Decides the purpose of keys that publishers pin without stating one (verification.md §5.5). */
 export interface PinPurposes {
-  /** True if the key states no purpose under any accepted name. */
+  /** True if the key states no purpose, under any accepted protocol name. */
   readonly lacks: (candidate: Candidate) => boolean;
   /**
-   * The pinned keys, each with a purpose: its own, that of the same key in the seller's JWKS, or webhooks
-   * with an alarm.
+   * Returns the pinned keys, each with a purpose. It is the pin's own, or that of the same key in the seller's
+   * JWKS. If neither states one, it is webhooks, and an alarm is raised.
    * @param published the JWKS; undefined if it cannot be fetched.
    */
   given(candidates: readonly Candidate[], published: KeySet | undefined): readonly Candidate[];
@@ -26,12 +26,12 @@ interface PinPurposesOptions {
   readonly raiseAlarm: RaiseAlarm;
 }
 
-/** Purpose of a key that states none, and about which the JWKS says nothing. */
+/** Purpose of a key for which neither the pin nor the JWKS states one. */
 const DEFAULT_PURPOSE = 'webhook-signing';
 
 export function createPinPurposes({ protocols, raiseAlarm }: PinPurposesOptions): PinPurposes {
   const members = protocols.map(({ purposeMember }) => purposeMember);
-  // A null counts as none.
+  // A purpose of null is treated as absent.
   const statedIn = (jwk: Jwk): Jwk =>
     Object.fromEntries(members.flatMap((name) => (jwk[name] == null ? [] : [[name, jwk[name]]])));
   const states = (jwk: Jwk): boolean => members.some((name) => jwk[name] != null);

@@ -1,4 +1,4 @@
-// Alarms about pinned keys that are used and that the seller's own JWKS lacks (verification.md §5.5).
+// Raises an alarm about pinned keys that are in use but missing in the seller's own JWKS (verification.md §5.5).
 // Called by `sender-search.ts` for every pinned candidate.
 
 import type { RaiseAlarm } from '../shared/alarms.ts';
@@ -12,15 +12,15 @@ import type { SenderKeys } from './sender-keys.ts';
 
 interface PinWatchOptions {
   readonly keys: Pick<SenderKeys, 'current'>;
-  /** The places of a sender's keys: any of them may have the key. */
+  /** Returns the sender once for each URL that its keys may be at; any of them may have the key. */
   readonly placesOf?: (sender: SenderEntry) => readonly SenderEntry[];
   readonly raiseAlarm: RaiseAlarm;
 }
 
 /**
- * Alarms about keys that publishers pin, that are used, and that the seller's JWKS lacks (verification.md
- * §5.5), once per copy of the pin. If the JWKS cannot be fetched it raises nothing and looks again with the
- * next delivery. Nobody waits for it.
+ * Returns a function that raises an alarm about keys that publishers pin and deliveries use, but the seller's JWKS
+ * lacks (verification.md §5.5). It raises one alarm per copy of the pin. If the JWKS cannot be fetched, it raises
+ * none and checks again with the next delivery. Nothing waits for it.
  */
 export function createPinWatch({
   keys,

@@ -1,4 +1,4 @@
-// Reads configured pins, and tells public members of a JWK from secret ones (verification.md §5.5).
+// Parses configured pins, and separates the public members of a JWK from the secret ones (verification.md §5.5).
 // Called at construction for each sender's pins, and for every published key.
 
 import { revokedSince } from '../auth/rfc9421/revoked-at.ts';
@@ -12,7 +12,7 @@ const PRIVATE_HALF: readonly string[] = ['d', 'p', 'q', 'dp', 'dq', 'qi', 'oth']
 /** Members that must never reach a log, including `k` (RFC 7518 §6.4.1). */
 const SECRET_MEMBERS: ReadonlySet<string> = new Set([...PRIVATE_HALF, 'k']);
 
-/** Reason to distrust a document: anybody who read it can sign with that key. */
+/** The reason to reject a document with a private key: anybody who has read it can sign with that key. */
 export const PRIVATE_HALF_PUBLISHED = 'a key is published with its private half';
 
 export function hasPrivateHalf(jwk: Jwk): boolean {
@@ -29,8 +29,8 @@ export function publicPart(jwk: Jwk): Jwk {
 }
 
 /**
- * Checks a sender's pins as far as that works without importing them. Each is an object with a `kid` of its
- * own, and there is at least one.
+ * Checks a sender's pins without importing them. There must be at least one, and each must be an object with a
+ * `kid` that no other has.
  * @throws ConfigError naming the sender and the `kid`.
  */
 export function checkPins(sender: Pick<Sender, 'agentUrl' | 'pins'>): void {

@@ -1,4 +1,5 @@
-// Pins that the owner configured for senders: read once, imported once (verification.md §5.5).
+// Pins that the owner configured for senders. Each list is parsed once, and each key imported once (verification.md
+// §5.5).
 // Called by the resolver and by each sender's search.
 
 import type { Jwk } from '../crypto/engine.ts';
@@ -13,18 +14,18 @@ import { pinnedJwks } from './pinned-jwks.ts';
 /** Pins of the senders in use; each list is read and each key imported once. */
 export interface Pins {
   /**
-   * The pinned key under `kid`; undefined if there is none. A key that cannot be imported says so itself
-   * (check 8). A string says why the list is invalid.
+   * Returns the pinned key with this `kid`; undefined if there is none. If the key cannot be imported, its
+   * `verifyKey` says why (check 8). If the list is invalid, returns the reason as a string.
    */
   key(sender: PinnedSender, kid: string): Promise<SenderKey | string | undefined>;
-  /** As `key`, without waiting: undefined if the key was not imported before. */
+  /** As `key`, but without waiting. Undefined if the key was not imported before. */
   imported(sender: PinnedSender, kid: string): SenderKey | undefined;
-  /** True if the list was read and has nothing under `kid`. */
+  /** True if the list was parsed before and has no key with this `kid`. */
   lacks(sender: PinnedSender, kid: string): boolean;
   /**
    * Imports every pin.
-   * @returns reasons why some will never verify a delivery (check 8), for the owner: a set pinned as
-   * published may have keys of other purposes.
+   * @returns reasons, for the owner, why some pins will never verify a delivery (check 8). That is no error: a key
+   * set that was pinned as published may contain keys for other purposes.
    * @throws ConfigError (rejects) if the list is invalid.
    */
   importAll(sender: PinnedSender): Promise<readonly string[]>;
@@ -38,7 +39,7 @@ export function isPinned(sender: SenderEntry): sender is PinnedSender {
 }
 
 export function createPins(engine: EngineSource, protocols: Protocols): Pins {
-  // Keyed by identity: a list of pins lives as long as the configuration that holds it.
+  // The map's key is the list itself, which lives as long as the configuration that contains it.
   const sets = new WeakMap<readonly Jwk[], KeySet | string>();
   const setOf = (sender: PinnedSender): KeySet | string => {
     const known = sets.get(sender.pins);
@@ -73,7 +74,9 @@ export function createPins(engine: EngineSource, protocols: Protocols): Pins {
   };
 }
 
-/** The reason why check 8 will refuse a key under every algorithm and every name. */
+/**
+ * The reason why check 8 will refuse a key under every algorithm and every protocol name; undefined if it may pass.
+ */
 function unusableReason(
   key: SenderKey | undefined,
   { edition }: PinnedSender,
@@ -88,7 +91,7 @@ function unusableMessage(agentUrl: string, kid: string, reason: string): string 
   return `pins of ${agentUrl}: the key ${JSON.stringify(kid)} cannot be used: ${reason}. Pin the public JWK as the seller publishes it.`;
 }
 
-/** Reads a list that may be unchecked: a `senders` function returns lists after construction. */
+/** Parses a list that may be unchecked, because a `senders` function returns lists after construction. */
 function readSet(sender: PinnedSender): KeySet | string {
   try {
     return pinnedSet(sender.agentUrl, sender.pins);

@@ -1,6 +1,6 @@
-// The places of a sender's keys: the well-known one, and the one that the seller declares (verification.md
-// §5.1a).
-// Called by the resolver around every search; each place is searched as a sender of its own.
+// The URLs at which a sender's keys are searched: the well-known one, and the one that the seller declares
+// (verification.md §5.1a). The code calls them places.
+// Called by the resolver around every search; each place is searched like a separate sender.
 
 import type { RaiseAlarm } from '../shared/alarms.ts';
 import { isThenable } from '../shared/realms.ts';
@@ -12,27 +12,32 @@ import type { Declarations, Declared } from './declarations.ts';
 import { urlRefusedReason } from './net/addresses.ts';
 
 /**
- * The places of a sender's keys (verification.md §5.1a), each as a sender with that place, in the order in
- * which they are asked.
+ * The places (URLs) at which a sender's keys are searched (verification.md §5.1a), in that order. Each is
+ * represented as the same sender with that URL.
  */
 export interface Places {
-  /** The places by present knowledge. @param sender as configured, or one of its places. */
+  /**
+   * Returns the places that are known now.
+   * @param sender as configured, or one of its places.
+   */
   readonly of: (sender: SenderEntry) => readonly SenderEntry[];
-  /** Reads the declarations of these senders. Undefined if they are known. */
+  /** Reads the declarations of these senders from the store. Undefined if all have been read before. */
   ready(senders: readonly SenderEntry[], waitMs: () => number): Promise<void> | undefined;
   /**
-   * Searches the first place of each sender. If nobody has the key, searches the others, and then what was
-   * declared since.
-   * @param search one search over these senders.
+   * Searches the first place of each sender. If none has the key, searches the other places, and then any place
+   * that was declared meanwhile.
+   * @param search searches a key among the senders of a request.
    */
   find(
     request: KeyRequest,
     search: (request: KeyRequest) => KeySearch | Promise<KeySearch>,
     waitMs: () => number,
   ): KeySearch | Promise<KeySearch>;
-  /** The request that `request` is a part of: fetches and waiting time count over all its parts. */
+  /**
+   * Returns the request of which `request` is a part. Fetches and waiting time are counted for the whole request.
+   */
   whole(request: KeyRequest): KeyRequest;
-  /** The same request over all places. */
+  /** Returns the request with every place of each sender as a sender. */
   everywhere(request: KeyRequest): KeyRequest;
 }
 
@@ -42,18 +47,19 @@ interface PlacesOptions {
   readonly raiseAlarm: RaiseAlarm;
 }
 
-/** Minimum age of a declaration that is read again before a key is called unknown. Ms. */
+/** Before a key is called unknown, a declaration that is older than this is read again. Ms. */
 const REREAD_MS = 10_000;
 
 /**
- * True if the seller's declaration can count: the owner names no place and no keys, and the edition uses it.
+ * True if the seller's declaration may be used: the owner has configured no brand.json URL and no keys, and the
+ * edition allows it.
  */
 function mayDeclare({ auth, brandJsonUrl: configured, pins, edition }: SenderEntry): boolean {
   const isOpen = auth.scheme === 'signature' && configured === undefined && pins === undefined;
   return isOpen && edition.declaredPlace !== 'ignored';
 }
 
-/** True if no other place has to be asked. */
+/** True if the result is final, so that no other place has to be searched. */
 const isFinal = ({ candidates }: KeySearch, { senders }: KeyRequest): boolean =>
   candidates.length > 0 || !senders.some(mayDeclare);
 
@@ -71,7 +77,8 @@ export function createPlaces({ declarations, allowLoopback, raiseAlarm }: Places
     const isNamed = url !== undefined && urlRefusedReason(url, allowLoopback) === undefined;
     if (!isNamed && !(isAlone && keyOrigin !== undefined)) return [sender];
     if (isNamed) noteMoved(sender.agentUrl, url);
-    // A seller that declares its file's place has no second place beside it (verification.md §5.1).
+    // If a seller declares the URL of its brand.json, the registrable domain's file is not used in addition
+    // (verification.md §5.1).
     const own = isNamed
       ? { ...sender, edition: { ...sender.edition, asksRegistrableDomain: false } }
       : sender;
@@ -116,7 +123,10 @@ export function createPlaces({ declarations, allowLoopback, raiseAlarm }: Places
     const reading = Promise.all(unread.map(({ agentUrl }) => declarations.read(agentUrl)));
     return settledWithin(reading, waitMs()).then(() => undefined);
   };
-  /** The senders whose declarations changed, and the reasons why others' are unknown. */
+  /**
+   * Reads the declarations again. Returns the senders whose declaration changed, and the reasons for those that
+   * could not be read.
+   */
   const reread = async (senders: readonly SenderEntry[], waitMs: number) => {
     const changed: SenderEntry[] = [];
     const undecided: string[] = [];

@@ -1,5 +1,5 @@
-// Keys that publishers pin for a sender in their adagents.json, with grace for invalid entries
-// (verification.md §5.5, §5.18, §5.28).
+// Keys that publishers pin for a sender in their adagents.json. An entry that becomes invalid stays in force for a
+// time (verification.md §5.5, §5.18, §5.28).
 // Called by each sender's search and by `key-owners.ts`.
 
 import type { RaiseAlarm } from '../shared/alarms.ts';
@@ -13,11 +13,11 @@ import { type DeliveryBudget, unlimitedBudget } from './safe-fetch.ts';
 import { heldKeys, type KeySet } from './jwks.ts';
 import { createMoveWatch, nearMisses, nearMissText } from './agent-location.ts';
 
-/** Keys that the publishers of a sender pin (verification.md §5.5): the union of all. */
+/** The keys that a sender's publishers pin for it, of all publishers together (verification.md §5.5). */
 export interface PinState {
-  /** Empty, with nothing undecided, if no publisher pins. */
+  /** If no publisher pins, this is empty and `undecided` is absent. */
   readonly sets: readonly KeySet[];
-  /** The reason why other keys may be pinned than these; for the owner's log. */
+  /** The reason, for the owner's log, why publishers may pin other keys than these. */
   readonly undecided?: string;
 }
 
@@ -28,7 +28,7 @@ interface CachedPins extends PinState {
   readonly hasExpired: boolean;
 }
 
-/** Freshness needed of a publisher's file beyond its own lifetime. */
+/** A caller's demand on the freshness of a publisher's file, beyond the file's own lifetime. */
 interface PinFreshness extends Omit<Freshness<unknown>, 'hasWanted'> {
   readonly hasWanted: (set: KeySet) => boolean;
 }
@@ -38,9 +38,9 @@ export interface PublisherPins {
   cached(sender: SenderEntry): CachedPins;
   /** See `DocumentCache.noteUse`. */
   noteUse(sender: SenderEntry): void;
-  /** The pins in copies within their lifetime, or in cached ones if those cannot be refreshed. */
+  /** Returns the pins in copies within their lifetime. A copy that cannot be refreshed is used as it is. */
   current(sender: SenderEntry, fetchBudget?: DeliveryBudget['fetchBudget']): Promise<PinState>;
-  /** The pins in copies as fresh as required, fetched again if needed; undecided if a fetch failed. */
+  /** Returns the pins in copies as fresh as required, fetched again if needed. Undecided if a fetch failed. */
   renewed(
     sender: SenderEntry,
     freshness: PinFreshness,
@@ -78,8 +78,8 @@ export function createPublisherPins(options: PublisherPinsOptions): PublisherPin
   };
 
   /**
-   * The listing of a file. One that cannot be fetched might pin, so it is undecided, with the pins of an
-   * older copy.
+   * Returns the listing in a file. If the file cannot be fetched it might pin, so the result is undecided, with the
+   * pins of an older copy.
    */
   const listingFrom = (agentUrl: string, url: string, result: CopyResult<AdAgents>): Listing => {
     if (result.ok) return listingOf(agentUrl, url, result.copy);
@@ -128,7 +128,7 @@ export function createPublisherPins(options: PublisherPinsOptions): PublisherPin
       const ofDocument: Freshness<AdAgents> = {
         ...freshness,
         hasWanted: ({ value }) => {
-          // A pointer is refreshed by its own lifetime alone: its target decides.
+          // A file that points elsewhere is refreshed by its own lifetime only, because the keys are in its target.
           if (value.next !== undefined) return true;
           const set = value.pinned.get(agentUrl);
           return typeof set === 'object' && hasWanted(set);
@@ -146,7 +146,7 @@ export function createPublisherPins(options: PublisherPinsOptions): PublisherPin
   };
 }
 
-/** The file that counts at a publisher's URL, as it is cached. */
+/** The cached file with the keys: the one at the publisher's URL, or the one that it points to. */
 interface CachedFile {
   readonly copy: Copy<AdAgents>;
   /** True if the file, and the pointer to it, are within their lifetimes. */
@@ -155,7 +155,10 @@ interface CachedFile {
 
 type LoadAdAgents = (kind: DocumentKind<AdAgents>, url: string) => Promise<CopyResult<AdAgents>>;
 
-/** Loads the publisher's file, or the one that it points to. @param onNext called with the latter's URL. */
+/**
+ * Loads the publisher's file or, if that is a pointer, its target.
+ * @param onNext called with the URL of the target.
+ */
 export async function followed(
   url: string,
   load: LoadAdAgents,
@@ -191,14 +194,15 @@ function union(listings: readonly Listing[]): PinState {
   return { sets, ...(reasons.length > 0 && { undecided: reasons.join('; ') }) };
 }
 
-/** One publisher's statement about one agent's keys. */
+/** One publisher's entry about one agent's keys. */
 export interface Listing {
   /** The pinned keys; absent if the file has no `signing_keys` for the agent. */
   readonly set?: KeySet;
-  /** The reason why there may be others, or why this is unknown. */
+  /** The reason why the publisher may pin other keys, or why that is unknown. */
   readonly undecided?: string;
   /**
-   * The reason why the newest copy is rejected; the keys are from an older copy, which cannot prove absence.
+   * The reason why the newest copy is rejected. The keys then come from an older copy, which cannot prove that a
+   * key is absent.
    */
   readonly broken?: string;
 }
@@ -220,15 +224,15 @@ interface ValidListing {
 const MAX_VALID_LISTINGS = 10_000;
 
 /**
- * Reads an agent's entry in a publisher's file. If it is invalid, the publisher's last valid one stays in
- * force until its own hard limit, as a whole document would. An alarm is raised once per copy.
+ * Returns a function that reads an agent's entry in a publisher's file. If the entry is invalid, the publisher's
+ * last valid entry stays in force until its hard limit. An alarm is raised once per copy.
  */
 export function createPublisherListings(
   options: PublisherListingsOptions,
 ): (agentUrl: string, url: string, copy: Copy<AdAgents>) => Listing {
   const { raiseAlarm, now, noteKeys } = options;
   const lastValid = new Map<string, ValidListing>();
-  // A file has the keys of other agents too, so only the cache holds it.
+  // Held weakly: a file also has the keys of other agents, so only the cache may keep it in memory.
   const takenFrom = new WeakMap<AdAgents, Map<string, ValidListing>>();
   const reportInvalid = createInvalidListingAlarm(raiseAlarm);
   const take = (agentUrl: string, url: string, copy: Copy<AdAgents>, set: KeySet | undefined): Listing => {
@@ -271,10 +275,7 @@ function listingWith(set: KeySet | undefined): Listing {
   return set ? { set } : {};
 }
 
-/**
- * The reason to reject a file that was pointed to: it speaks for the publisher only about agents that it
- * lists.
- */
+/** Returns the reason to reject the target of a pointer, if it does not list the agent; otherwise undefined. */
 export function notListedReason({ mustList }: AdAgents, agentUrl: string): string | undefined {
   return mustList?.has(agentUrl) === false
     ? 'its authoritative_location leads to a file that does not list the agent'
@@ -295,13 +296,16 @@ function mixedWith(
   return next && before && inForce && heldKeys(next, { value: before, hardUntil: inForce.hardUntil }, now);
 }
 
-/** True if it comes from this file, and no held key is past its own limit. A 304 leaves the file as it is. */
+/**
+ * True if the listing comes from this file and none of its kept keys is past its limit. A 304 does not change the
+ * file.
+ */
 const isCurrent = (known: ValidListing, ofFile: ValidListing | undefined, now: number): boolean =>
   known === ofFile && [...(known.set?.held.values() ?? [])].every((until) => now < until);
 
 /**
- * Alarms because from now on the publisher decides whose signature counts, not the seller (verification.md
- * §5.28).
+ * Raises an alarm at the first pin: from now on the publisher, not the seller, decides which signatures are
+ * accepted (verification.md §5.28).
  */
 function reportFirstPin(raiseAlarm: RaiseAlarm, agentUrl: string, url: string): void {
   raiseAlarm({
@@ -327,7 +331,7 @@ function createInvalidListingAlarm(
   };
 }
 
-/** Warns the owner: keys pinned for a URL that only resembles the agent's pin nothing. */
+/** Warns the owner about keys that are pinned for a URL similar to the agent's, because those are not used. */
 function warnOfNearMisses(raiseAlarm: RaiseAlarm, agentUrl: string, url: string, { pinned }: AdAgents): void {
   const misses = nearMisses(agentUrl, pinned.keys());
   if (misses.length === 0) return;
@@ -342,10 +346,10 @@ function warnOfNearMisses(raiseAlarm: RaiseAlarm, agentUrl: string, url: string,
 
 const HOUR_MS = 3_600_000;
 
-/** An hour if the publisher says nothing, and at most: a removed pin still verifies for that long. */
+/** One hour is both the default and the maximum, because a removed pin still verifies for that long. */
 const LIFE: LifeRules = { minMs: 60_000, maxMs: HOUR_MS, defaultMs: HOUR_MS };
 
-/** Four lifetimes, the grace that a revocation list has too. */
+/** Four lifetimes, as for a revocation list. */
 const HARD_LIMIT_MS = 4 * HOUR_MS;
 
 /** At most 1 MiB (verification.md §5.13). */
@@ -372,7 +376,8 @@ export const AUTHORITATIVE: DocumentKind<AdAgents> = {
 };
 
 /**
- * The results of `ask` for all items, in their order, `width` at a time. Rejects with the first rejection.
+ * Calls `ask` for all items, at most `width` at a time, and returns the results in the order of the items. Rejects
+ * with the first rejection.
  */
 export async function mapConcurrently<T, R>(
   items: readonly T[],

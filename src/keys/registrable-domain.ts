@@ -1,10 +1,10 @@
-// Registrable domains by the public suffix list, which is loaded from the package when it is needed.
+// Computes registrable domains by the public suffix list, which is part of a package and loaded when it is needed.
 // Called for brand.json of another domain and for redirects of adagents.json (verification.md §5.1, §5.10).
 
 /**
- * Compares the registrable domains of two host names by the public suffix list. Its private part counts too,
- * because two customers of one hosting service are strangers. The list is loaded only if the names differ,
- * and nothing is fetched.
+ * True if two host names have the same registrable domain by the public suffix list. The list's private part is
+ * used too, because two customers of one hosting service are strangers. The list is loaded only if the names
+ * differ, and nothing is fetched.
  */
 export async function sameRegistrableDomain(a: string, b: string): Promise<boolean> {
   if (a === b) return true;
@@ -12,7 +12,7 @@ export async function sameRegistrableDomain(a: string, b: string): Promise<boole
   return domain !== undefined && domain === (await registrableDomain(b));
 }
 
-/** The registrable domain of a host name. Undefined for addresses, single labels and public suffixes. */
+/** Returns the registrable domain of a host name. Undefined for addresses, single labels and public suffixes. */
 export async function registrableDomain(host: string): Promise<string | undefined> {
   const { getDomain } = await import('tldts');
   return getDomain(host, { allowPrivateDomains: true }) ?? undefined;

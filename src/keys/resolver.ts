@@ -1,4 +1,4 @@
-// Puts the folder together: `createKeyResolver` finds keys and revocations for deliveries (verification.md
+// Connects the parts of this folder: `createKeyResolver` finds keys and revocations for deliveries (verification.md
 // §5).
 // Loaded on demand by `on-demand.ts`; the vectors and `explain` use it directly.
 
@@ -33,17 +33,17 @@ import { createSenderKeys } from './sender-keys.ts';
 import { createSenderSearch } from './sender-search.ts';
 
 interface FirstUse {
-  /** JWKS kind that records the first sighting of each key. */
+  /** The JWKS document kind, which also records when each key was first seen. */
   readonly jwks: DocumentKind<KeySet>;
-  /** The same search, with `firstUse` on candidates that are not known to be their sender's own. */
+  /** Returns the search result with `firstUse` added to each candidate that is not known to be its sender's own. */
   readonly guard: (search: KeySearch, request: KeyRequest) => KeySearch;
   /** True if the key is known to be the candidate's own at a URL of these senders. */
   readonly isOwn: (candidate: Candidate, senders: readonly SenderEntry[]) => boolean;
 }
 
 /**
- * Guards the first use of a key. A registered seller can publish another seller's key as its own. So the
- * other senders of a URL are asked before a sender's key is used for the first time (verification.md §2.36).
+ * Guards the first use of a key. A registered seller could publish another seller's key as its own. Therefore the
+ * other senders of the URL are asked before a sender's key is used for the first time (verification.md §2.36).
  */
 export function createFirstUse(context: () => KeyOwnersContext): FirstUse {
   let made: KeyOwners | undefined;
@@ -70,7 +70,7 @@ export function createFirstUse(context: () => KeyOwnersContext): FirstUse {
   };
 }
 
-/** True if all senders are one: the places of a sender's keys are no other senders. */
+/** True if all these entries are one sender: several places of its keys do not make it several senders. */
 const isAlone = ({ sender }: Candidate, senders: readonly SenderEntry[]): boolean =>
   senders.every(({ agentUrl }) => agentUrl === sender.agentUrl);
 
@@ -78,19 +78,20 @@ interface KeyLimits extends CacheLimits {
   /** Time limit of one fetch. Ms. */
   readonly deadlineMs: number;
   /**
-   * Time that one delivery waits for documents in all, ms. A fetch that it no longer waits for goes on, and
-   * serves the retry.
+   * Total time for which one delivery waits for documents, ms. A fetch that is no longer waited for continues, so
+   * that its result serves the retry.
    */
   readonly deliveryMs: number;
   /**
-   * As `deliveryMs`, on runtimes where fetches end with their request: nothing would be there for the retry.
+   * As `deliveryMs`, on runtimes where a fetch ends with its request. There a fetch that is not waited for leaves
+   * no result for the retry.
    */
   readonly ownFetchMs: number;
   /** Fetches at a time for one delivery. */
   readonly width: number;
   /** Most senders and publishers whose documents one delivery may fetch. */
   readonly perDelivery: number;
-  /** Time for which other senders are waited for once one has the key. Ms. */
+  /** Time for which other senders are waited for after one was found to have the key. Ms. */
   readonly graceMs: number;
 }
 
@@ -100,7 +101,7 @@ export interface KeyResolverOptions {
   readonly engine: EngineSource;
   /** Default: the runtime's own. */
   readonly fetch?: KeyFetch | undefined;
-  /** Look-ups of the runtime's own `fetch`. */
+  /** The way of name look-ups, if the runtime's own `fetch` is used. */
   readonly dns?: NameLookUp | undefined;
   /** Thresholds above which new key ids raise an alarm; none if absent. */
   readonly thresholds?: AdmissionPressure;
@@ -110,13 +111,13 @@ export interface KeyResolverOptions {
   readonly allowLoopback: boolean;
   readonly raiseAlarm: RaiseAlarm;
   readonly logger: SafeLogger;
-  /** Called with each fetch of a key document that has ended. */
+  /** Called when a fetch of a key document has ended. */
   readonly instruments?: Pick<Instruments, 'fetched'>;
   /** Values that replace those of `KEY_LIMITS`. */
   readonly limits?: Partial<KeyLimits>;
   /** In [0, 1): spreads background refreshes. Default: `Math.random`. */
   readonly random?: () => number;
-  /** Store of the thumbprints of keys. If it keeps no rows, or is absent, they stay in this process. */
+  /** Keeps the thumbprints of keys. Without a store, or if it keeps no rows, they are kept in this process. */
   readonly store?: Pick<Store, 'registrations'> | undefined;
   /** Timers for polling. They never keep the process alive. */
   readonly schedule?: Schedule;
@@ -127,7 +128,7 @@ export const KEY_LIMITS: KeyLimits = {
   hardLimitMs: MAX_LIFE_MS,
   cooldownMs: 30_000,
   patienceMs: 2_000,
-  // Room for brand.json, JWKS and three lists of 10,000 senders.
+  // Enough for brand.json, JWKS and three lists of each of 10,000 senders.
   maxDocuments: 50_000,
   maxBytes: 512 * 1_048_576,
   deadlineMs: 10_000,
@@ -155,7 +156,7 @@ async function importPins(sender: PinnedSender, pins: Pins, raiseAlarm: RaiseAla
   }
 }
 
-/** Finds the signer's keys (verification.md §5) in pins and in documents that are fetched and cached here. */
+/** Finds the signer's keys (verification.md §5), in pins and in documents that this resolver fetches and caches. */
 export function createKeyResolver(options: KeyResolverOptions): KeyResolver {
   const { engine, now, allowLoopback, thresholds = {} } = options;
   const limits: KeyLimits = { ...KEY_LIMITS, ...options.limits };
@@ -243,7 +244,7 @@ export function createKeyResolver(options: KeyResolverOptions): KeyResolver {
     warm: async (senders) => {
       const signing = senders.filter((sender) => sender.auth.scheme === 'signature');
       for (const sender of signing.filter(isPinned)) await importPins(sender, pins, raiseAlarm);
-      // Not awaited: a seller that is down must not prevent a receiver from starting. It never rejects.
+      // Not awaited, because a receiver must start even if a seller is down. It never rejects.
       void gather(signing, prefetch, { width, graceMs });
     },
     stop: () => {

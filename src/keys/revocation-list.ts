@@ -17,14 +17,14 @@ import type { Register } from './revocation-registers.ts';
 import type { SenderKeys } from './sender-keys.ts';
 import type { RevocationList } from './revocation-registers.ts';
 
-/** A JWS in flattened form (RFC 7515 §7.2.2), from any form; not verified yet. */
+/** A JWS in flattened form (RFC 7515 §7.2.2), converted from whatever form was published; not verified yet. */
 interface ListSignature {
   readonly kid: string;
   readonly alg: string;
   readonly jws: { readonly protected: string; readonly payload: string; readonly signature: string };
 }
 
-/** Content of a URL: a list, with its signature if it has one, or no list. */
+/** The content found at a URL: a revocation list, with its signature if it is signed, or none. */
 export interface PublishedList {
   readonly list?: RevocationList;
   readonly signature?: ListSignature;
@@ -35,23 +35,22 @@ const LIST_ALGORITHMS: readonly string[] = ALGORITHM_NAMES.flatMap((name) => ALG
 
 const TIMESTAMP = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)$/i;
 /**
- * Matches a compact JWS (RFC 7515 §7.1), even an unsecured or detached one: those are lists too, but bad
- * ones.
+ * Matches a compact JWS (RFC 7515 §7.1). Unsecured and detached ones match too, because they are meant as lists,
+ * though invalid ones.
  */
 const COMPACT = /^\s*([\w-]+)\.([\w-]*)\.([\w-]*)\s*$/;
-/** Matches members that mark a JSON text as a list, however broken the rest is. */
+/** Matches JSON text that is meant as a list, however malformed its remaining text is. */
 const LIST_MEMBER = /^\s*\{[^]*"(?:revoked_kids|payload)"\s*:/;
 
-/** True if bytes look like a list: then they switch revocation on, even if they cannot be read. */
+/**
+ * True if the bytes look like a list. Then revocation is required from now on, even if the list cannot be parsed.
+ */
 export function claimsToBeList(bytes: Uint8Array): boolean {
   const text = new TextDecoder().decode(bytes);
   return COMPACT.test(text) || LIST_MEMBER.test(text);
 }
 
-/**
- * Reads a list in any form: plain JSON; compact, flattened or general JWS. The signature is verified
- * elsewhere.
- */
+/** Parses a list in any form: plain JSON, or a compact, flattened or general JWS. Does not verify the signature. */
 export function parsePublished(bytes: Uint8Array, url: string): Parsed<PublishedList> {
   const [, head, payload, signature] = COMPACT.exec(new TextDecoder().decode(bytes)) ?? [];
   if (head !== undefined) return parseSigned({ protected: head, payload, signature }, url);
@@ -64,7 +63,8 @@ export function parsePublished(bytes: Uint8Array, url: string): Parsed<Published
 }
 
 /**
- * Reads the general form of RFC 7515 §7.2.1. No rule says which of several signatures would have to verify.
+ * Parses the general form of RFC 7515 §7.2.1, with exactly one signature: no rule says which of several must
+ * verify.
  */
 function parseGeneral(members: JsonObject, url: string): Parsed<PublishedList> {
   const { signatures, payload } = members;
@@ -87,7 +87,8 @@ function parseSigned(members: JsonObject, url: string): Parsed<PublishedList> {
   if (header === undefined)
     return { ok: false, reason: 'the protected header of the JWS is not a JSON object' };
   const { kid, alg } = header;
-  // Keys are named, never supplied: `jwk`, `jku`, `x5c` and `x5u` are ignored (RFC 7515 §4.1.2 to §4.1.6).
+  // The header may name a key, never supply one: `jwk`, `jku`, `x5c` and `x5u` are ignored (RFC 7515 §4.1.2 to
+  // §4.1.6).
   if (typeof kid !== 'string') return { ok: false, reason: 'the protected header of the JWS names no kid' };
   if (typeof alg !== 'string' || !LIST_ALGORITHMS.includes(alg)) {
     return { ok: false, reason: `the alg of the JWS is none of ${LIST_ALGORITHMS.join(', ')}` };
@@ -115,7 +116,7 @@ function parseList(content: JsonObject, url: string): RevocationList | string {
   const updatedAt = instant(updated);
   if (updatedAt === undefined) return 'updated is not a timestamp';
   if (!isStrings(kids)) return 'revoked_kids is not an array of strings';
-  // No webhook of this protocol has a jti; the member is read only to recognise the list.
+  // No webhook of this protocol has a jti; the member is read only because it belongs to the form of a list.
   if (jtis !== undefined && !isStrings(jtis)) return 'revoked_jtis is not an array of strings';
   return {
     kids: new Set(kids),
@@ -138,16 +139,16 @@ function isStrings(value: unknown): value is readonly string[] {
 /** 256 KiB (verification.md §5.13). */
 const MAX_BYTES = 262_144;
 /**
- * Time after which an origin without a list is asked again: the first list may come with the first stolen
- * key. Ms.
+ * Time after which an origin without a list is asked again. Ms. It is short, because a seller may publish its first
+ * list when its first key is stolen.
  */
 const NONE_LIFE_MS = 5 * 60_000;
 
 /**
- * Revocation lists as documents. While none is required, anything that does not look like one (a web site's
- * page for any path, or nothing) means that there is none. After the first list, one is required, and its
- * absence is a failure.
- * @param registers knowledge of the list at a URL; `required` is set when a list is first served.
+ * The document kind for revocation lists. While no list is required, content that does not look like one means that
+ * there is none. Examples are an empty answer, or a web site's page for any path. After the first list one is
+ * required, and a missing list is a failure.
+ * @param registers the state of the list at a URL; `required` is set when a list is first served.
  */
 export function revocationKind(registers: {
   get(url: string): { required: boolean } | undefined;
@@ -155,7 +156,7 @@ export function revocationKind(registers: {
   return {
     name: 'revocation list',
     maxBytes: MAX_BYTES,
-    // The list's own `next_update` decides how old it may be, in `isFresh`.
+    // There is no hard limit: the list's own `next_update` decides, in `isFresh`, if it is too old.
     hardLimitMs: Number.POSITIVE_INFINITY,
     parse: (bytes, url) => {
       const register = registers.get(url);
@@ -169,17 +170,17 @@ export function revocationKind(registers: {
   };
 }
 
-/** Statuses from 300 to 499 that do not mean absence: "not changed", and "not now". */
+/** Statuses from 300 to 499 that do not mean that the list is absent: "not changed", or "not now". */
 const NO_ABSENCE: ReadonlySet<number> = new Set([304, 408, 425, 429]);
 
 function saysThereIsNone({ status, type, redirected }: Response): boolean {
-  // The forms in which `fetch` shows a redirect that it did not follow, or did.
+  // A redirect that `fetch` did not follow, or one that it followed by itself.
   if (type === 'opaqueredirect' || redirected) return true;
   return status >= 300 && status < 500 && !NO_ABSENCE.has(status);
 }
 
 /**
- * Wraps a fetch of lists: if the server says that there is no list, the answer is an empty document and no
+ * Wraps a fetch of lists: if the server says that there is no list, the result is an empty document instead of a
  * failure.
  */
 export function absentAsEmpty(fetchUrl: KeyFetch): KeyFetch {
@@ -192,11 +193,11 @@ export function absentAsEmpty(fetchUrl: KeyFetch): KeyFetch {
 }
 
 /**
- * Result for a signature. `undecided`: keys could not be fetched, so the same copy has to be checked again.
+ * Result of checking a signature. `undecided`: keys could not be fetched, so the same copy must be checked again.
  */
 type SignatureCheck = 'good' | { readonly invalidReason: string; readonly undecided: boolean };
 
-/** Judges a copy's signature, if it has one, by the keys of the operator that serves it. */
+/** Checks a copy's signature, if it has one, with the keys of the operator that serves the list. */
 export async function checkSignature(
   keys: SenderKeys,
   register: Register,
@@ -220,7 +221,7 @@ export async function checkSignature(
   };
 }
 
-/** Undefined if one of the keys signed the list, or there is no key. */
+/** Undefined if one of the keys has signed the list, or `jwks` is empty. Otherwise the reason why none verifies. */
 async function invalidReasonUnder(
   jwks: readonly Jwk[],
   signature: ListSignature,
@@ -242,7 +243,7 @@ function isRevoked({ inForce, senders }: Register, kid: string): boolean {
 const pinOf = (sender: SenderEntry, kid: string): Jwk | undefined =>
   sender.pins?.find((jwk) => jwk['kid'] === kid);
 
-/** Pins, and keys of cached sets, of every agent of the operator for which the list was fetched. */
+/** Pinned and cached keys with this `kid`, of every agent of the operator that serves the list. */
 async function knownKeys(keys: SenderKeys, { senders }: Register, kid: string): Promise<Jwk[]> {
   const known: Jwk[] = [];
   for (const sender of senders.values()) {
@@ -257,14 +258,15 @@ interface SignerQuery {
   readonly kid: string;
   /** Unix ms. */
   readonly listBegan: number;
-  /** The sender whose delivery needs the list: its keys are fetched first. */
+  /** The sender whose delivery needs the list; its keys are fetched first. */
   readonly sender: SenderEntry;
   readonly known: readonly Jwk[];
 }
 
 /**
- * Fetches keys again, under their cooldown. A list may be signed by a key published together with it, under a
- * new `kid` or an old one. All agents' sets are fetched: a polled list belongs to none in particular.
+ * Fetches keys again, limited by their cooldown. A list may be signed with a key that was published together with
+ * it, under a new `kid` or an old one. The sets of all agents are fetched, because a polled list belongs to no
+ * single one.
  */
 async function fetchedKeys(
   keys: SenderKeys,
@@ -290,11 +292,11 @@ async function fetchedKeys(
 }
 
 /**
- * Verifies a list's signature under one key. Any key of the operator with `use` = `sig` may sign: a list
- * speaks for all its keys, so no purpose is demanded. The header was read strictly before, and is not read
- * again.
- * @param updated time of the list, Unix ms: a key signs nothing from its `revoked_at` on.
- * @returns the fault, for the owner's log, or undefined.
+ * Verifies a list's signature with one key. Any key of the operator with `use` = `sig` may sign. No purpose is
+ * required, because a list concerns all keys of the operator. The header was parsed strictly before, so it is not
+ * parsed again.
+ * @param updated time of the list, Unix ms: from its `revoked_at` on, a key cannot sign.
+ * @returns the reason, for the owner's log, why the signature is not valid; undefined if it is.
  */
 export async function invalidSignatureReason(
   { kid, alg, jws }: ListSignature,
@@ -305,13 +307,13 @@ export async function invalidSignatureReason(
   if (jwk['use'] !== 'sig') return `the key ${quotedKid} is not for signatures (use is not sig)`;
   if ((revokedSince(jwk) ?? Number.POSITIVE_INFINITY) <= updated / 1000)
     return `the key ${quotedKid} is revoked by its revoked_at`;
-  // Loaded only if a list is signed: most are not.
+  // The engine is loaded only for a signed list, because most lists are not signed.
   const { createEngine } = await import('../crypto/index.ts');
   const engine = await createEngine();
   const key = await engine.importKey(jwk);
   if (typeof key === 'string') return `the key ${quotedKid} cannot be used: ${key}`;
   const signature = decodeBase64(jws.signature);
-  // RFC 7515 §5.2 step 8: verified over header and payload as sent.
+  // RFC 7515 §5.2 step 8: the signature is over header and payload as sent.
   const signed = new TextEncoder().encode(`${jws.protected}.${jws.payload}`);
   const verified =
     algorithmOfAlg(alg) === key.alg &&
@@ -327,7 +329,10 @@ const algorithmOfAlg = (alg: string): SignatureAlgorithm | undefined =>
 const algorithmOf = (name: unknown): unknown =>
   typeof name === 'string' ? (algorithmOfAlg(name) ?? name) : name;
 
-/** RFC 7517 §4.3 and §4.4: a key that states its use is for nothing else. */
+/**
+ * True if the key allows this use (RFC 7517 §4.3, §4.4): a key that states its use must not be used for anything
+ * else.
+ */
 function permits({ alg: own, key_ops: operations }: Jwk, alg: string): boolean {
   if (own !== undefined && own !== null && algorithmOf(own) !== algorithmOf(alg)) return false;
   if (operations === undefined || operations === null) return true;

@@ -1,5 +1,5 @@
-// The revocation lists in force, by URL: which senders depend on each, when it is forgotten, and how lists
-// are united (verification.md §5.23).
+// The revocation lists in force, by URL. A register records the senders that depend on a list, when the list is
+// forgotten, and how lists are merged (verification.md §5.23).
 // Called by `revocation.ts` alone.
 
 import type { Protocols } from '../shared/wire-names.ts';
@@ -11,49 +11,51 @@ import { type DocumentKind, isWithin } from './document.ts';
 import { MAX_LIFE_MS } from './lifetimes.ts';
 import { isPinned } from './pins.ts';
 
-/** The published part of a list that check 9 needs (verification.md §5.25). */
+/** The part of a published list that check 9 needs (verification.md §5.25). */
 export interface RevocationList {
   readonly kids: ReadonlySet<string>;
   /** Unix ms. */
   readonly updated: number;
   /** Unix ms. */
   readonly nextUpdate: number;
-  /** Time in ms between `updated` and `next_update`, within [1 min, 30 min]. */
+  /** Time in ms from `updated` to `next_update`, limited to between 1 min and 30 min. */
   readonly interval: number;
 }
 
-/** Every list that senders depend on, or did. */
+/** The registers of all lists that senders depend on, or depended on before. */
 export interface Registers {
   /** The register of the list at a URL. */
   get(url: string): Register | undefined;
-  /** The registers of the lists that this sender depends on now; a delivery needs them. */
+  /** Returns the registers of the lists that this sender depends on now, and notes that a delivery uses them. */
   use(sources: readonly ListSource[], sender: SenderEntry): readonly Register[];
-  /** True if the list is refreshed without a delivery. */
+  /** True if the list is refreshed at intervals, even without deliveries. */
   isPolled(url: string): boolean;
 }
 
 interface RegistersOptions {
   /** Unix ms. */
   readonly now: () => number;
-  /** The places of a sender's lists, by cached documents. */
+  /** Returns the URLs of a sender's lists, from cached documents. */
   readonly sourcesOf: (sender: SenderEntry) => readonly ListSource[];
   /** Called when a list is forgotten. */
   readonly forget: (url: string) => void;
 }
 
-/** Time without a delivery after which a list is no longer polled, ms: reports come once a day. */
+/** A list is no longer polled when no delivery has used it for this long. Ms. Some sellers deliver once a day. */
 const IDLE_MS = 2 * 86_400_000;
-/** Time for which a list is still polled after no brand.json leads to it (verification.md §5.23). Ms. */
+/** A list is still polled for this long after no brand.json leads to it any more (verification.md §5.23). Ms. */
 const GRACE_MS = 3_600_000;
 /**
- * Most lists that their senders left, kept in case brand.json leads there again: those of 33 origins, with
- * three each. A seller can name another origin every minute, and one list is some megabytes at most.
+ * Most lists that are kept although no sender depends on them now, in case brand.json leads there again. They are
+ * those of 33 origins, with three each. There must be a limit: a seller can name another origin every minute, and
+ * one list can take some megabytes.
  */
 const MAX_ABANDONED = 100;
 
 /**
- * Registers by URL. One that a sender depends on is never forgotten, because an outage would let a revoked
- * key through. There are as many of these as senders. Of those that were left, the latest are kept.
+ * Creates the registers, by URL. One that a sender depends on is never dropped, because an outage would then let a
+ * revoked key through. There are at most as many of these as senders. Of those that no sender depends on, the
+ * latest are kept.
  */
 export function createRegisters({ now, sourcesOf, forget }: RegistersOptions): Registers {
   const registers = new Map<string, Register>();
@@ -94,9 +96,9 @@ export function createRegisters({ now, sourcesOf, forget }: RegistersOptions): R
 }
 
 interface AbandonedRegisters {
-  /** Adds a register that a sender left for another. The oldest beyond `MAX_ABANDONED` are dropped. */
+  /** Adds a register that a sender no longer depends on. Drops the oldest beyond `MAX_ABANDONED`. */
   add(register: Register, now: number): void;
-  /** Takes out the register of a list that a sender uses now, or uses again. */
+  /** Removes the register of a list that a sender depends on, or depends on again. */
   remove(url: string): void;
 }
 
@@ -122,39 +124,41 @@ function createAbandoned(
 
 /** The list in force at one URL. */
 interface ListInForce extends RevocationList {
-  /** The register's own set: lists with the same `updated` add their revoked kids to it. */
+  /** The revoked key ids. Belongs to this register alone: lists with the same `updated` are merged into it. */
   readonly kids: Set<string>;
   /** Start of the fetch that last confirmed it, Unix ms. */
   readonly confirmedAt: number;
-  /** True if the lists of this `updated` revoke too many keys to hold together: only the newest counts. */
+  /**
+   * True if the lists with this `updated` revoke too many keys to be merged. Then only the newest list is in force.
+   */
   readonly isOverflowed: boolean;
 }
 
-/** Knowledge of the list at one URL, beyond the copy that was fetched last. */
+/** The state of the list at one URL, in addition to the copy that was fetched last. */
 export interface Register {
   readonly url: string;
-  /** True if there has to be a list: configuration names it, or one was served once. */
+  /** True if a list must exist: configuration names it, or one was served before. */
   required: boolean;
   inForce: ListInForce | undefined;
   /** Fetch number of the copy that was processed last. */
   processed: number;
   /** The reason why the last copy was rejected. */
   invalidReason: string | undefined;
-  /** True if the alarm `revocation_stale` was raised, and the list has not been fresh since. */
+  /** True if the alarm `revocation_stale` was raised and the list has not become fresh since. */
   reported: boolean;
   /** Unix ms. */
   usedAt: number;
-  /** Last time that a sender was seen to depend on it, by a delivery or in its brand.json; Unix ms. */
+  /** The last time that a sender was seen to depend on the list, by a delivery or by its brand.json; Unix ms. */
   namedAt: number;
-  /** Senders that share the list, by `placeName`: a key of any of them may sign it. */
+  /** Senders that share the list, by `placeName`; a key of any of them may sign it. */
   readonly senders: Map<string, SenderEntry>;
 }
 
-/** Most senders of a list: enough for an operator's agents. A `senders` function might invent more. */
+/** Most senders of a list, enough for an operator's agents. A `senders` function might return ever new ones. */
 const MAX_SENDERS = 100;
-/** Most key ids that the lists of one `updated` may revoke together (verification.md §5.23). */
+/** Most key ids that all lists with the same `updated` may revoke together (verification.md §5.23). */
 export const MAX_KIDS = 10_000;
-/** Most characters of these together: those of four lists of 256 KiB, the largest that is read. */
+/** Most characters of those key ids together: four lists of 256 KiB, the largest size that is read. */
 export const MAX_KID_CHARACTERS = 1_048_576;
 /** Memory of a key id in addition to its characters, measured. Bytes. */
 const HEAP_PER_KID = 64;
@@ -170,7 +174,7 @@ function charactersOf(kids: Iterable<string>): number {
   return sum;
 }
 
-/** Intervals after `next_update` for which a list that could not be refreshed still counts as fresh. */
+/** If a list cannot be refreshed, it is treated as fresh for this many intervals after `next_update`. */
 const GRACE_INTERVALS = 4;
 
 export function newRegister(url: string): Register {
@@ -196,30 +200,30 @@ function noteUse(register: Register, sender: SenderEntry, required: boolean, now
   const joins = !register.senders.has(name);
   if (joins && register.senders.size >= MAX_SENDERS) return;
   register.senders.set(name, sender);
-  // A list that none of the others' keys signed may be signed by this one's; otherwise the first sender could
-  // block the rest.
+  // If no known key has signed the list, a key of this new sender may have. Checking again keeps the first sender
+  // from blocking the list for all others.
   if (joins && register.invalidReason !== undefined) register.processed = 0;
 }
 
 /**
- * Result of taking a list. `overflow`: too many key ids together with earlier lists of the same `updated`,
- * which no longer count.
+ * Result of putting a list into force. `overflow`: it revokes too many key ids together with earlier lists of the
+ * same `updated`, which are therefore no longer in force.
  */
 type TakeResult = 'taken' | 'overflow' | { readonly invalidReason: string };
 
 /**
- * Puts a list into force, unless a newer one is in force. An old list that is served again, by mistake or
- * not, must not make a revoked key valid.
+ * Puts a list into force, unless a newer one is. An old list that is served again, by mistake or not, must not make
+ * a revoked key valid.
  */
 export function take(register: Register, list: RevocationList, began: number): TakeResult {
   const { inForce } = register;
-  // Compared by the list's own time: if our clock was set back, new lists must not count as old.
+  // The lists' own times are compared: if our clock was set back, new lists must not be taken for old ones.
   if (inForce !== undefined && list.updated < inForce.updated) {
     return { invalidReason: 'its updated is older than that of the list in force, which is kept' };
   }
-  // A time in the future would exclude every later list.
+  // A time in the future would make every later list look older.
   const updated = Math.min(list.updated, began);
-  // If two lists have one instant, no key that either revokes may verify, whichever is the later.
+  // If two lists have the same time, a key that either of them revokes is revoked, because their order is unknown.
   const earlier = inForce?.updated === updated ? inForce : undefined;
   const merged = earlier?.isOverflowed === false && mergeInto(earlier.kids, list.kids);
   const kids = merged ? earlier.kids : new Set(list.kids);
@@ -236,7 +240,7 @@ export function take(register: Register, list: RevocationList, began: number): T
 const isTooMuch = (kids: ReadonlySet<string>, added: readonly string[]): boolean =>
   kids.size + added.length > MAX_KIDS || charactersOf(kids) + charactersOf(added) > MAX_KID_CHARACTERS;
 
-/** Adds new key ids only: a list fetched every minute must not cost as much as all earlier ones. */
+/** Adds only key ids that are not in the set: a list that is fetched every minute must not cost more each time. */
 function mergeInto(kids: Set<string>, found: ReadonlySet<string>): boolean {
   const added = [...found].filter((kid) => !kids.has(kid));
   if (added.length > 0 && isTooMuch(kids, added)) return false;
@@ -245,8 +249,8 @@ function mergeInto(kids: Set<string>, found: ReadonlySet<string>): boolean {
 }
 
 /**
- * True if the list in force is fresh enough to prove that a key is not revoked. A `next_update` far ahead
- * counts as 30 min.
+ * True if the list in force is fresh enough to prove that a key is not revoked. A `next_update` far in the future
+ * is treated as 30 min ahead.
  */
 export function isFresh(
   { inForce }: { readonly inForce: Omit<ListInForce, 'kids' | 'isOverflowed'> | undefined },
@@ -258,8 +262,7 @@ export function isFresh(
 }
 
 /**
- * The place of a sender's list. `required`: configuration names it; otherwise it counts from the first time
- * it is served.
+ * The URL of a sender's list. `required`: configuration names it. Otherwise a list is required once one was served.
  */
 interface ListSource {
   readonly url: string;
@@ -267,19 +270,19 @@ interface ListSource {
 }
 
 export interface ListSourceOptions {
-  /** The accepted names: a key revoked in the list of one is revoked under each. */
+  /** The accepted protocol names. A key that the list of one name revokes is revoked under every name. */
   readonly protocols: Protocols;
-  /** URL where the search for a sender's brand.json begins. */
+  /** Returns the URL where the search for a sender's brand.json begins. */
   readonly startOf: Locator['startOf'];
-  /** Holds the brand.json files. */
+  /** The cache that has the brand.json files. */
   readonly documents: Pick<DocumentCache, 'cached'>;
   readonly brandJson: DocumentKind<BrandJson>;
 }
 
 /**
- * The URL that configuration names. Otherwise the well-known paths at the origin of the brand.json in which
- * the operator lists its agents, after its pointer if it has one. A sender with static pins has no
- * brand.json, so no list is looked for.
+ * Returns a function that gives the URLs of a sender's lists: the one that configuration names. Otherwise they are
+ * the well-known paths at the origin of the brand.json that lists the operator's agents, after its pointer if it
+ * has one. For a sender with static pins no list is searched, because it has no brand.json.
  */
 export function createListSources(
   options: ListSourceOptions,
@@ -292,8 +295,8 @@ export function createListSources(
     const start = startOf(sender);
     if (start === undefined) return [];
     const brand = documents.cached(brandJson, start);
-    // If brand.json is no longer cached, its last version counts. Otherwise an outage would lead away from
-    // the list that revokes.
+    // If brand.json is no longer cached, its last version is used. Otherwise an outage would switch to another list
+    // than the one that revokes.
     const listing = brand === undefined ? (last?.listing ?? start) : (brand.value.next ?? start);
     if (last?.listing === listing) return last.sources;
     const sources = discoveredLists(protocols, listing).map((url) => ({ url, required: false }));
@@ -308,8 +311,8 @@ export function createListSources(
 }
 
 /**
- * URLs where an operator's lists may be (verification.md §5.24). @param listing URL of the brand.json that
- * lists its agents.
+ * Returns the URLs where an operator's lists may be (verification.md §5.24).
+ * @param listing URL of the brand.json that lists the operator's agents.
  */
 export function discoveredLists(protocols: Protocols, listing: string): readonly string[] {
   const paths = new Set(protocols.flatMap(({ revocationsPaths }) => revocationsPaths));

@@ -1,6 +1,6 @@
-// Check 9: fetches and polls revocation lists, and says if a key is revoked (verification.md §2.9, §5.24 to
+// Check 9: fetches and polls revocation lists, and decides if a key is revoked (verification.md §2.9, §5.24 to
 // §5.26).
-// Called by the resolver; `revocation-list.ts` reads a list, `revocation-registers.ts` holds those in force.
+// Called by the resolver; `revocation-list.ts` parses a list, `revocation-registers.ts` keeps those in force.
 
 import type { AlarmCode } from '../shared/codes.ts';
 import type { RaiseAlarm } from '../shared/alarms.ts';
@@ -29,7 +29,7 @@ import type { SenderKeys } from './sender-keys.ts';
 import { isError } from '../shared/realms.ts';
 
 interface RevocationOptions extends ListSourceOptions {
-  /** Holds the lists too. */
+  /** The cache of key documents, which caches the lists too. */
   readonly documents: DocumentCache;
   /** Unix ms. */
   readonly now: () => number;
@@ -38,15 +38,15 @@ interface RevocationOptions extends ListSourceOptions {
   readonly deadlineMs: number;
   readonly limits: Pick<CacheLimits, 'patienceMs'>;
   readonly keys: SenderKeys;
-  /** The budget of the delivery that waits for a list. */
+  /** Returns the budget of the delivery that waits for a list. */
   readonly budgetOf: (request: KeyRequest) => DeliveryBudget;
   /** Timers for polling. Default: `processTimer`. */
   readonly schedule?: Schedule;
 }
 
-/** Performs check 9 (verification.md §2.9) by the lists of verification.md §5.24 to §5.26. */
+/** Performs check 9 (verification.md §2.9) with the lists of verification.md §5.24 to §5.26. */
 interface Revocations {
-  /** Waits for an optional list no longer than for a refresh. */
+  /** Performs check 9. Waits for a list that is not required only as long as for a refresh. */
   readonly check: KeyResolver['revocation'];
   /** Fetches the sender's list and keeps it fresh. Never rejects. */
   readonly warm: (sender: SenderEntry) => Promise<void>;
@@ -58,7 +58,7 @@ interface Context {
   readonly options: RevocationOptions;
   readonly cache: DocumentCache;
   readonly kind: DocumentKind<PublishedList>;
-  /** URLs come only from configuration and from documents of configured senders. */
+  /** The lists in force. Their URLs come only from configuration and from documents of configured senders. */
   readonly registers: Registers;
   readonly poll: Poll;
 }
@@ -71,7 +71,7 @@ export function createRevocations(options: RevocationOptions): Revocations {
     cache.reserve(kind, url, 0);
   };
   const registers = createRegisters({ now, sourcesOf, forget });
-  // A list may be absent, which is a failure for any other document.
+  // A missing list is not a failure, unlike any other missing document.
   const kind = { ...revocationKind(registers), through: absentAsEmpty };
   const dueAt = (url: string): number | undefined =>
     registers.isPolled(url) ? (cache.cached(kind, url)?.freshUntil ?? now()) : undefined;
@@ -108,7 +108,7 @@ interface RevocationQuery {
   readonly request: KeyRequest | undefined;
 }
 
-/** The strictest of several states: a key that any list revokes is revoked. */
+/** Returns the strictest of several states: a key that any list revokes is revoked. */
 export function strictest(states: readonly RevocationState[]): RevocationState {
   if (states.includes('revoked')) return 'revoked';
   return states.includes('stale') ? 'stale' : 'valid';
@@ -131,19 +131,22 @@ async function refreshedState(
 }
 
 function stateOf(context: Context, register: Register, sender: SenderEntry, keyid: string): RevocationState {
-  // A revoked key stays revoked, however old the list is.
+  // A revoked key stays revoked, even if the list is too old to prove other keys valid.
   if (register.inForce?.kids.has(keyid) === true) return 'revoked';
   if (isFresh(register, context.options.now())) {
     register.reported = false;
     return 'valid';
   }
-  // No list was ever served, or no server could be reached: revocation is optional.
+  // No list was ever served, or no server was ever reached. Revocation is then not required.
   if (!register.required) return 'valid';
   reportStale(context, register, sender);
   return 'stale';
 }
 
-/** True if the last copy is not due yet and was processed: the fast path, without promise and timer. */
+/**
+ * True if the last copy was processed and is not due for a refresh. The fast path: it needs neither promise nor
+ * timer.
+ */
 function isCurrent({ cache, kind }: Context, { url, processed }: Register): boolean {
   const copy = cache.cached(kind, url);
   return copy !== undefined && copy.fetchNumber === processed && cache.isFresh(copy);
@@ -157,13 +160,13 @@ async function refresh(context: Context, register: Register, sender: SenderEntry
     if (answer.ok) await takeCopy(context, register, answer.copy, sender);
     else register.invalidReason = answer.reason;
   } catch (error) {
-    // For example a library that could not be loaded: a fault on our side, and the list in force stays.
+    // For example, a library could not be loaded. That is a fault on our side, and the list in force stays.
     register.invalidReason = isError(error) ? error.message : 'failed';
   }
   poll.keep(register.url);
 }
 
-/** Processes a copy once, and puts its list into force if its signature is good. */
+/** Processes a copy once. Puts its list into force if its signature is valid or it needs none. */
 async function takeCopy(
   context: Context,
   register: Register,
@@ -177,7 +180,7 @@ async function takeCopy(
     return;
   }
   const verdict = await checkSignature(context.options.keys, register, copy, sender);
-  // Another delivery has meanwhile processed this copy or a later one.
+  // Meanwhile another delivery has processed this copy or a later one.
   if (copy.fetchNumber <= register.processed) return;
   if (verdict !== 'good' && verdict.undecided) {
     register.invalidReason = verdict.invalidReason;
@@ -210,12 +213,12 @@ function reportStale({ options }: Context, register: Register, sender: SenderEnt
   options.raiseAlarm({ code: 'revocation_stale', message, sender: sender.agentUrl, url });
 }
 
-/** Asks for lists when they are due, with or without deliveries; see `createPoll`. */
+/** Fetches lists when they are due, with or without deliveries; see `createPoll`. */
 interface Poll {
-  /** Makes sure that the list at `url` is asked for when it is due. */
+  /** Ensures that the list at `url` is fetched when it is due. */
   keep(url: string): void;
   stop(): void;
-  /** Keeps the lists again that were kept when it stopped. */
+  /** After `stop`, polls the lists again that were polled before. */
   readonly resume: () => void;
 }
 
@@ -223,15 +226,15 @@ interface PollOptions {
   /** Unix ms. */
   readonly now: () => number;
   readonly schedule: Schedule;
-  /** Time of the next copy, Unix ms; undefined if the list is no longer needed. */
+  /** Time at which the next copy is due, Unix ms. Undefined if the list is no longer needed. */
   readonly dueAt: (url: string) => number | undefined;
-  /** Fetches it if it is due. Never rejects. */
+  /** Fetches the list if it is due. Never rejects. */
   readonly refresh: (url: string) => Promise<void>;
 }
 
 /**
- * Polls with one timer per list, which never keeps the process alive. If the runtime ends timers with their
- * request, nothing is lost: a list is refreshed on use too.
+ * Polls with one timer per list; the timers never keep the process alive. On a runtime that ends timers with their
+ * request, a list is still refreshed when it is used.
  */
 function createPoll({ now, schedule, dueAt, refresh }: PollOptions): Poll {
   const waiting = new Map<string, () => void>();
@@ -241,7 +244,8 @@ function createPoll({ now, schedule, dueAt, refresh }: PollOptions): Poll {
     const due = dueAt(url);
     if (stopped || due === undefined || waiting.has(url)) return;
     const ms = due - now();
-    // An overdue list has just failed. It is asked once a minute, because a failure is remembered no longer.
+    // A list that is overdue here has just failed. It is fetched once a minute, because a failure is not remembered
+    // longer.
     waiting.set(
       url,
       schedule(() => void run(url), ms > 0 ? ms : MIN_LIFE_MS),

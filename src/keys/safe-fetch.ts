@@ -1,5 +1,5 @@
-// One fetch of a key document under all rules, and the budget of a delivery for such fetches (verification.md
-// §5.10 to §5.16, §5.21).
+// Fetches one key document under all rules, and bounds the fetches of a delivery (verification.md §5.10 to §5.16,
+// §5.21).
 // Called by the document cache, calls to sellers and the registry client; `net` makes the connection.
 
 import { printableName } from '../codec/printable.ts';
@@ -13,7 +13,10 @@ import { redirectedWithin } from './adagents-redirects.ts';
 export interface FetchRules {
   readonly fetch: KeyFetch;
   readonly allowLoopback: boolean;
-  /** Time from the first byte sent to the last received, ms: an idle timeout would not stop a slow drip. */
+  /**
+   * Time from the first byte sent to the last received, ms. An idle timeout would not stop a server that sends
+   * slowly.
+   */
   readonly deadlineMs: number;
 }
 
@@ -24,7 +27,8 @@ interface FetchTarget {
   /** Agent URL of the seller whose document it is. */
   readonly seller?: string;
   /**
-   * True if redirects are followed within the registrable domain (verification.md §5.10); otherwise none is.
+   * True if redirects are followed within the registrable domain (verification.md §5.10). Otherwise a redirect is
+   * refused.
    */
   readonly redirects?: boolean | undefined;
 }
@@ -36,11 +40,11 @@ export type Fetched =
       readonly bytes: Uint8Array;
       readonly headers: Headers;
       /**
-       * True for a 304 to the conditions that were sent: there are no bytes, and the held copy is still the
-       * document.
+       * True if the server answered 304 to a conditional request: there are no bytes, and the cached copy is still
+       * current.
        */
       readonly notModified?: boolean;
-      /** URL at the end of redirects. */
+      /** The URL of the document after redirects. */
       readonly at?: string;
     }
   | {
@@ -52,17 +56,17 @@ export type Fetched =
 
 const REQUEST_HEADERS: Readonly<Record<string, string>> = {
   accept: 'application/json',
-  // 64 KiB of gzip can hold 50 MB: nothing encoded is asked for, and nothing encoded is read.
+  // 64 KiB of gzip can contain 50 MB, so no compression is requested, and no compressed answer is read.
   'accept-encoding': 'identity',
-  // Some front ends answer 403 to a client without a name.
+  // Some front ends answer 403 to a request without a user agent.
   'user-agent': 'proto-webhooks',
 };
 
 /**
  * Fetches one document under the rules, with any `fetch`. Never rejects.
- * @param controller ends the fetch when aborted. It is always aborted before this settles, so that a refused
- * or endless answer holds no connection.
- * @param extraHeaders added to those of every request, such as conditions for a 304.
+ * @param controller aborting it ends the fetch. It is always aborted before this settles, so that a refused or
+ * endless answer keeps no connection open.
+ * @param extraHeaders added to the headers of every request, e.g. conditions for a 304.
  */
 export async function fetchDocument(
   rules: FetchRules,
@@ -126,7 +130,7 @@ async function fetchedOf(
 }
 
 function invalidReason(response: Response, maxBytes: number): string | undefined {
-  // A redirect that `fetch` followed by itself led to a URL that was not checked.
+  // `fetch` followed a redirect by itself, to a URL that was not checked.
   if (response.redirected || response.type === 'opaqueredirect') return 'answered with a redirect';
   if (response.status >= 300 && response.status < 400) return `answered with a redirect (${response.status})`;
   if (response.status !== 200) return `answered ${response.status}`;
@@ -171,39 +175,39 @@ function joined(chunks: readonly Uint8Array[], size: number): Uint8Array {
   return whole;
 }
 
-/** The text of a failure: `fetch failed` says nothing; its cause does. */
+/** Returns the text of a failure with its cause, because `fetch failed` alone says nothing. */
 export function fetchFailure(error: unknown): string {
   if (!isError(error)) return 'the fetch failed';
   const { cause } = error;
   return isError(cause) && cause.message !== '' ? `${error.message}: ${cause.message}` : error.message;
 }
 
-/** The seller whose documents are fetched, and how far that may go. */
+/** The seller whose documents are fetched, and limits for those fetches. */
 export interface FetchBudget {
   /** Agent URL of the seller whose documents they are. */
   readonly seller: string;
-  /** Called right before a fetch starts; false: this caller may start no more. */
+  /** Called right before a fetch starts. If it returns false, this caller may start no more fetches. */
   mayFetch(): boolean;
   /**
-   * Time in ms for which this caller still waits. A fetch that it no longer waits for goes on to its own
+   * Time in ms for which this caller still waits. A fetch that is no longer waited for continues within its own
    * limits.
    */
   waitMs(): number;
 }
 
-/** Budget for work that no delivery waits for: only the limits of each fetch bound it. */
+/** A budget for work that no delivery waits for; only each fetch's own limits apply. */
 export function unlimitedBudget(seller: string): FetchBudget {
   return { seller, mayFetch: () => true, waitMs: () => Number.POSITIVE_INFINITY };
 }
 
 /**
- * Bounds of one delivery: which fetches it may cause, and how long it waits for documents in all
+ * Limits for one delivery: the fetches that it may cause, and the total time that it waits for documents
  * (verification.md §5.21).
  */
 export interface DeliveryBudget {
   /**
-   * The budget for one sender's chain, or for one publisher's file: it counts once, however many fetches that
-   * takes.
+   * Returns the budget for one sender's documents, or for one publisher's file. It is charged once, however many
+   * fetches are needed.
    */
   readonly fetchBudget: (seller: string) => FetchBudget;
   /** Remaining time in ms. */
@@ -219,7 +223,7 @@ interface BudgetLimits {
   readonly deliveryMs: number;
 }
 
-/** Budgets by delivery. Each begins with the first question that may have to wait. */
+/** Creates budgets by delivery. The waiting time begins with the first call that may have to wait. */
 export function createDeliveryBudgets(limits: BudgetLimits): (request: KeyRequest) => DeliveryBudget {
   const budgets = new WeakMap<KeyRequest, DeliveryBudget>();
   return (request) => {
@@ -234,7 +238,7 @@ export function createDeliveryBudgets(limits: BudgetLimits): (request: KeyReques
 function newDeliveryBudget({ now, perDelivery, deliveryMs }: BudgetLimits): DeliveryBudget {
   const began = now();
   let left = perDelivery;
-  // If the clock was set back, no more time is left than there was at first.
+  // If the clock was set back, the remaining time is at most the initial time.
   const waitMs = (): number => Math.max(0, deliveryMs - Math.max(0, now() - began));
   const fetchBudget = (seller: string): FetchBudget => {
     let granted = false;

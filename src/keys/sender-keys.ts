@@ -1,4 +1,5 @@
-// The way from a sender to its key set: brand.json, `jwks_uri`, JWKS (verification.md §5.1 to §5.4).
+// Finds a sender's key set: from brand.json to its `jwks_uri`, and from there to the JWKS (verification.md §5.1 to
+// §5.4).
 // Called by each sender's search, by `key-owners.ts` and for signatures of revocation lists.
 
 import type { SenderEntry } from '../config/sender-entry.ts';
@@ -9,19 +10,20 @@ import type { DocumentCache } from './document-cache.ts';
 import type { KeySet } from './jwks.ts';
 import { type FetchBudget, unlimitedBudget } from './safe-fetch.ts';
 
-/** Steps from a sender to its key set (verification.md §5.1 to §5.4), with different needs of freshness. */
+/** Finds a sender's key set (verification.md §5.1 to §5.4); the methods differ in how fresh the copies must be. */
 export interface SenderKeys {
   /**
-   * As `cached`, without a promise, if every copy is fresh and was used before; otherwise undefined, and
-   * `cached` has to be asked.
+   * As `cached`, but without a promise. Undefined unless every copy is fresh and was used before; then call
+   * `cached`.
    */
   cachedSync(sender: SenderEntry): CachedKeys | undefined;
-  /** The set from cached copies; nothing is fetched. */
+  /** Returns the set from cached copies. Fetches nothing. */
   cached(sender: SenderEntry): Promise<CachedKeys | undefined>;
-  /** The set within its lifetime, or the cached one if it cannot be refreshed. */
+  /** Returns the set within its lifetime, or the cached one if it cannot be refreshed. */
   current(sender: SenderEntry, budget?: FetchBudget): Promise<CopyResult<KeySet>>;
   /**
-   * A set as fresh as required, fetched again if needed. brand.json is refreshed only by its own lifetime.
+   * Returns a set as fresh as required, fetched again if needed. brand.json is refreshed only when its own lifetime
+   * is over.
    */
   renewed(
     sender: SenderEntry,
@@ -32,13 +34,13 @@ export interface SenderKeys {
 
 interface CachedKeys {
   readonly copy: Copy<KeySet>;
-  /** True if every document on the way is within its lifetime. */
+  /** True if every document from brand.json to the JWKS is within its lifetime. */
   readonly fresh: boolean;
   /** See `DocumentCache.noteUse`. */
   noteUse(): void;
 }
 
-/** The kinds of documents on the way. */
+/** The document kinds from brand.json to the JWKS. */
 interface ChainKinds {
   readonly brandJson: DocumentKind<BrandJson>;
   readonly jwks: DocumentKind<KeySet>;
@@ -52,8 +54,8 @@ export function createSenderKeys(
   noteKeys: (agentUrl: string, set: KeySet) => void = () => undefined,
 ): SenderKeys {
   /**
-   * Finds the JWKS. If brand.json says nothing usable about this agent, it is fetched again under the
-   * cooldown.
+   * Finds the URL of the JWKS. If brand.json has nothing usable about this agent, it is fetched again, limited by
+   * the cooldown.
    */
   const find = async (sender: SenderEntry, budget: FetchBudget): Promise<Location> => {
     const fetchCount = cache.fetchCount();
@@ -132,8 +134,8 @@ export function createSenderKeys(
       const { jwksUri } = location;
       const result = noted(sender, jwksUri, await cache.renewed(jwks, jwksUri, freshness, budget));
       const { insteadOf } = location;
-      // The host may have its file again. Only a 404 as recent as the JWKS has to be proves that a key does
-      // not exist.
+      // The JWKS was found through the registrable domain because the host's brand.json gave 404. That file may
+      // exist by now. So a missing key is proved only if the 404 is as recent as the JWKS must be.
       const isTooOld =
         insteadOf && freshness.ignoresCooldown !== true && !freshness.isFreshEnough(insteadOf.absence);
       if (!result.ok || freshness.hasWanted(result.copy) || !isTooOld) return result;
@@ -146,14 +148,14 @@ export function createSenderKeys(
 const MAX_SENDERS = 100_000;
 
 /**
- * Forgets the JWKS that a sender's brand.json named before, once the current one is there. So one sender
- * holds one JWKS of 64 KiB (verification.md §5.18). A JWKS that another sender uses too is kept.
+ * When a sender's brand.json names another JWKS, drops the former one once the new one was fetched. So a sender has
+ * one JWKS of 64 KiB in the cache (verification.md §5.18). A JWKS that another sender also uses is kept.
  * @returns a function to be called with the URL of each fetched set.
  */
 function createLatestSets(forget: (url: string) => void): (agentUrl: string, url: string) => void {
   const latest = new Map<string, string>();
   const users = new Map<string, number>();
-  /** Removes one user of a URL. True if nobody is left. */
+  /** Removes one user of a URL. True if no user is left. */
   const leave = (url: string): boolean => {
     const left = (users.get(url) ?? 1) - 1;
     if (left > 0) users.set(url, left);

@@ -1,4 +1,5 @@
-// One sender's part in the search for a key: own pins, publishers' pins, JWKS (verification.md §5.4, §5.5).
+// The search for a key of one sender: in its own pins, in publishers' pins and in its JWKS (verification.md §5.4,
+// §5.5).
 // Called by `key-search.ts`; `narrowed-search.ts` replaces it for senders of edition 3.3 with publishers.
 
 import type { RaiseAlarm } from '../shared/alarms.ts';
@@ -21,10 +22,10 @@ interface SenderSearchOptions {
   readonly purposes: PinPurposes;
   readonly engine: EngineSource;
   readonly now: () => number;
-  /** A document whose fetch began less than this many ms ago is as good as one fetched now. */
+  /** A document whose fetch began less than this many ms ago is not fetched again. */
   readonly cooldownMs: number;
   readonly raiseAlarm: RaiseAlarm;
-  /** The places of a sender's keys. */
+  /** Returns the sender once for each URL that its keys may be at. */
   readonly placesOf?: (sender: SenderEntry) => readonly SenderEntry[];
 }
 
@@ -35,7 +36,10 @@ export function createSenderSearch(options: SenderSearchOptions): SenderSearch {
   const { keys, pins, publishers, purposes, engine, now, cooldownMs } = options;
   const notePinned = createPinWatch(options);
 
-  /** Matches the owner's pins. An invalid list of pins is a mistake of the owner: undecided. */
+  /**
+   * Searches the owner's pins. If the list of pins is invalid, the result is undecided, because that is the owner's
+   * mistake.
+   */
   const matchOwnPins = async (sender: SenderEntry, keyid: string): Promise<SenderMatch> => {
     if (!isPinned(sender)) return {};
     const key = await pins.key(sender, keyid);
@@ -43,7 +47,7 @@ export function createSenderSearch(options: SenderSearchOptions): SenderSearch {
     return key === undefined ? {} : { candidates: [{ sender, key }] };
   };
 
-  /** Matches the keys under one `keyid` in all sets; one key in several sets counts once. */
+  /** Searches all sets for keys with this `keyid`. A key that is in several sets is returned once. */
   const matchKeys = async (
     sender: SenderEntry,
     sets: readonly KeySet[],
@@ -64,8 +68,8 @@ export function createSenderSearch(options: SenderSearchOptions): SenderSearch {
   };
 
   /**
-   * Matches publishers' pins. A pin that cannot be imported is the publisher's mistake, for which the seller
-   * must not be answered 4xx.
+   * Searches publishers' pins. A pin that cannot be imported gives no 4xx: it is the publisher's mistake, not the
+   * seller's.
    */
   const matchPublisherPins = async (
     sender: SenderEntry,
@@ -83,7 +87,7 @@ export function createSenderSearch(options: SenderSearchOptions): SenderSearch {
     };
   };
 
-  /** Gives pins without a purpose that of the JWKS. */
+  /** Gives each pinned key without a purpose the purpose that it has in the JWKS. */
   const withPurposes = async (
     sender: SenderEntry,
     { candidates, ...match }: SenderMatch,
@@ -95,7 +99,7 @@ export function createSenderSearch(options: SenderSearchOptions): SenderSearch {
     return { ...match, candidates: purposes.given(candidates, published) };
   };
 
-  /** As `withPurposes`, from the cached JWKS; `expired` if it has to be fetched. */
+  /** As `withPurposes`, but with the cached JWKS. `expired` is set if the JWKS has to be fetched. */
   const cachedPurposes = async (
     sender: SenderEntry,
     match: SenderMatch,
@@ -187,8 +191,8 @@ export function createSenderSearch(options: SenderSearchOptions): SenderSearch {
         published = await matchKeys(sender, [result.copy.value], keyid);
         if (published.candidates !== undefined) return published;
       }
-      // A publisher may have pinned a key since its file was fetched: it too has to confirm that there is
-      // none.
+      // A publisher may have pinned a key since its file was fetched. So its file must confirm too that there is no
+      // key.
       const after = await publishers.renewed(sender, { hasWanted: hasKey, isFreshEnough }, fetchBudget);
       const found = await matchPublisherPins(sender, after.sets, keyid);
       const late = await withPurposes(sender, found, fetchBudget);
@@ -206,7 +210,8 @@ export function createSenderSearch(options: SenderSearchOptions): SenderSearch {
       if (isPinnedOnly(sender, state)) return without(tried, [undecidedOf(state), own, pinned]);
       const result = await keys.renewed(sender, freshness, fetchBudget(sender.agentUrl));
       if (result.ok) return without(tried, [await matchKeys(sender, [result.copy.value], keyid)]);
-      // A cached key that was not tried, because another sender's came first, is better than none.
+      // There may be a cached key that was not tried, because another sender's came first. It is used, although the
+      // refresh failed.
       const known = await keys.cached(sender);
       const match = known ? await matchKeys(sender, [known.copy.value], keyid) : {};
       return without(tried, [match, { undecided: result.reason }]);
@@ -214,7 +219,9 @@ export function createSenderSearch(options: SenderSearchOptions): SenderSearch {
   };
 }
 
-/** True if somebody pins, or may: then the JWKS is not consulted (verification.md §5.5). */
+/**
+ * True if the owner or a publisher pins keys, or a publisher may. Then the JWKS is not used (verification.md §5.5).
+ */
 function isPinnedOnly(sender: SenderEntry, { sets, undecided }: PinState): boolean {
   return isPinned(sender) || (!narrows(sender) && (sets.length > 0 || undecided !== undefined));
 }
@@ -223,7 +230,7 @@ function undecidedOf({ undecided }: PinState): SenderMatch {
   return undecided === undefined ? {} : { undecided };
 }
 
-/** Merges the matches, without the candidates that were tried and failed. */
+/** Merges the matches, and removes the candidates that were tried and failed. */
 function without(tried: readonly Candidate[], matches: readonly SenderMatch[]): SenderMatch {
   const candidates: Candidate[] = [];
   for (const candidate of matches.flatMap((match) => match.candidates ?? [])) {

@@ -1,18 +1,18 @@
-// Validators of a fetched document, and the conditional headers made of them (RFC 9110 §8.8, §13.1).
+// Validators of a fetched document, and the conditional headers made from them (RFC 9110 §8.8, §13.1).
 // Called by `document.ts` for refreshes.
 
-/** Values from a server by which it can be asked if a copy is still the document (RFC 9110 §8.8). */
+/** Values from a server with which a request can ask if the copy is still current (RFC 9110 §8.8). */
 export interface Validators {
   readonly etag?: string;
   readonly lastModified?: string;
 }
 
-/** Longest validator: no honest one is longer, and it is sent back with every refresh. */
+/** Longest validator that is kept. Genuine ones are shorter, and it is sent with every refresh. */
 const MAX_VALIDATOR = 1000;
 
 /**
- * Conditional headers (RFC 9110 §13.1): both, for servers that know only one. A server that understands the
- * tag uses it.
+ * Returns conditional headers (RFC 9110 §13.1). Both are sent, because some servers know only one; a server that
+ * knows the tag uses the tag.
  */
 export function conditions(validators: Validators | undefined): Record<string, string> {
   return {
@@ -22,8 +22,8 @@ export function conditions(validators: Validators | undefined): Record<string, s
 }
 
 /**
- * Validators of an answer, and those of the earlier one if nothing has changed; those that are too long are
- * left out.
+ * Returns the validators of a response, together with the earlier ones if the document has not changed. Too long
+ * ones are left out.
  */
 export function validatorsOf(headers: Headers, before?: Validators): Validators {
   const etag = headers.get('etag');

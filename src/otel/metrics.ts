@@ -16,7 +16,7 @@ import type { ReceiverContext } from '../receiver/context.ts';
 import type { WatchState } from '../registrations/watch-task.ts';
 import type { StoreRegistrations } from '../stores/store.ts';
 
-/** Catches errors of telemetry, of which a delivery must not know. */
+/** Runs work and ignores errors of telemetry, which must not affect a delivery. */
 export function quietly<T>(work: () => T): T | undefined {
   try {
     return work();
@@ -24,7 +24,7 @@ export function quietly<T>(work: () => T): T | undefined {
     try {
       diag.error('proto-webhooks/otel', error);
     } catch {
-      // A listener for diagnostics has nobody else to tell.
+      // If reporting the error fails too, there is nobody left to inform.
     }
     return undefined;
   }
@@ -34,8 +34,8 @@ export function quietly<T>(work: () => T): T | undefined {
 export const METER = 'proto-webhooks';
 
 /**
- * Makes the attribute for an agent URL. Each value is a time series, and a function of senders may know
- * thousands, so only the first `most` are named.
+ * Returns a function that makes the attribute for an agent URL. Each value is a time series, and a `senders`
+ * function may return thousands, so only the first `most` are named.
  */
 export function createLabels(most: number): (sender: string) => string {
   const known = new Set<string>();
@@ -211,7 +211,7 @@ function observeState(meter: Meter, { receiver, parts, labelOf, maxCounted }: Me
     }
   }
 
-  // Gauges of an unreachable store are left out: a number that was true once is none.
+  // If the store is unreachable, its gauges are left out, because an old value would be wrong.
   const observe = async (result: BatchObservableResult): Promise<void> => {
     if (closed().aborted) return;
     await Promise.allSettled([observeQueue(result), observeKeys(result), observeTasks(result)]);

@@ -57,7 +57,7 @@ function traceparentOf(span: Span): string | undefined {
 
 const activeContext = (): Context => quietly(() => context.active()) ?? ROOT_CONTEXT;
 
-/** Runs the function under `active`, and also if the context manager throws. */
+/** Runs the function with `active` as the context. It runs even if the context manager throws. */
 function within<T>(active: Context, run: () => T): T {
   let hasBegun = false;
   try {
@@ -74,7 +74,7 @@ function within<T>(active: Context, run: () => T): T {
 /** Span names, kinds and attributes are in docs/observability.md. */
 export function createTraces(tracer: Tracer, { parts, labelOf, linkSellers }: TracesContext): Traces {
   const { protocols, config } = parts;
-  // Path alone: a query may contain a tenant's secret.
+  // Only the path is used, because a query may contain a tenant's secret.
   const destination = new URL(written(config.bases[0])).pathname;
   const common: Attributes = {
     'messaging.system': protocols[0].name,
@@ -100,7 +100,8 @@ export function createTraces(tracer: Tracer, { parts, labelOf, linkSellers }: Tr
       ...(deliveryId !== undefined && { 'messaging.message.id': deliveryId }),
     };
     span.setAttributes(printableValue(attributes));
-    // A refusal is an answer that the request deserved; a 503 is a fault on our side.
+    // Only a 503 is an error of the span, because it is a fault on our side. A refusal is the right answer to its
+    // request.
     if (kind === 'unavailable')
       span.setStatus({ code: SpanStatusCode.ERROR, message: printableText(outcome.detail) });
     span.end();

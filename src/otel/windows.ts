@@ -35,7 +35,7 @@ const OPTION_NAMES: Readonly<Record<keyof ReconcileMetricsOptions, true>> = {
 
 const STATES = ['due', 'missing', 'held'] as const;
 
-/** The account of one seller, over all its media buys. */
+/** The sums for one seller, over all its media buys. */
 interface Sums extends Record<(typeof STATES)[number], number> {
   /** The time since the earliest missing window was due. Ms. */
   oldestMs: number;
@@ -89,7 +89,7 @@ export function reconcileMetrics(options: ReconcileMetricsOptions): () => void {
   }
 
   const gauges = [windows, oldest];
-  // Gauges of an unreachable store are left out: a number that was true once is none.
+  // If the store is unreachable, its gauges are left out, because an old value would be wrong.
   const observe = (result: BatchObservableResult): Promise<void> => measure(result).catch(() => undefined);
   meter.addBatchObservableCallback(observe, gauges);
   return () => meter.removeBatchObservableCallback(observe, gauges);

@@ -102,7 +102,7 @@ function requireDeduplication(queue: BullQueue<unknown, object>): void {
   if (!('removeDeduplicationKey' in queue)) throw tooOld(name);
 }
 
-/** Checks the answer of `add`, which says whose job stands for this event. */
+/** Checks that the job that `add` returned belongs to this event. */
 function requireOwnJob(job: BullJob, id: string, queue: string): void {
   if (job.deduplicationId !== id) throw tooOld(queue);
   if (job.id !== id) throw new Error(`queue ${queue} has no job for ${id}: job ${job.id} took its place`);
@@ -161,8 +161,8 @@ export function enqueue(
     const name = typeof jobName === 'string' ? jobName : jobName(event);
     // The id can be used again once the job is removed; the deduplication key lasts for `ttl`.
     const settings = { ...own, jobId: id, deduplication: { id, ttl } };
-    // Clients wait for an unreachable server, some without end. A job that is added after the handler's
-    // deadline or after its lease was lost does no harm: the id is the same.
+    // Clients wait for an unreachable server, some without end. A job that is added after the handler's deadline,
+    // or after its lease was lost, does no harm, because its id is the same.
     const job = await unlessAborted(ctx.signal, () => queue.add(name, data(event, ctx), settings));
     requireOwnJob(job, id, queue.name);
   };

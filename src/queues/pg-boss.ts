@@ -95,7 +95,7 @@ function requireBoss(boss: Partial<Boss<object>> | undefined, name: unknown): vo
   );
 }
 
-/** Policies under which a job is not inserted if another one is queued. */
+/** Queue policies under which a job is not inserted while another one is queued. */
 const DROPPING: readonly string[] = ['short', 'stately', 'exclusive'];
 
 /** @throws ConfigError if the queue does not exist or drops jobs. */
@@ -113,7 +113,7 @@ function requireQueue(name: string, queue: BossQueue | null): asserts queue is B
 }
 
 function requireKept(name: string, { deleteAfterSeconds }: BossQueue): void {
-  // 0: never deleted. Absent: version 10, which has one setting for all queues and does not return it.
+  // 0 means never deleted. Absent in version 10, which has one setting for all queues and does not return it.
   const seconds = Number(deleteAfterSeconds ?? 0);
   if (seconds === 0 || seconds * 1000 >= DAY_MS) return;
   throw new ConfigError(
@@ -139,8 +139,7 @@ interface BossJob {
 }
 
 /**
- * Adds the job. `send` answers null both for an id that exists, which is right for a retry, and for a dropped
- * job.
+ * Adds the job. `send` returns null for an id that exists, which is right for a retry, but also for a dropped job.
  */
 async function put(
   boss: Boss<object>,
@@ -148,7 +147,8 @@ async function put(
   database?: BossDatabase,
 ): Promise<void> {
   const db = database ? { db: database } : {};
-  // An archived job's id can be used again. Jobs only move into the archive, so one look at both misses none.
+  // The id of an archived job can be used again. Jobs only move into the archive, so one query of both finds every
+  // job.
   if (!boss.findJobs && (await isKnown(boss, name, id, db))) return;
   const sent = await boss.send(name, data, { ...options, id, ...db });
   if (sent === null && !(await isKnown(boss, name, id, db))) {
@@ -159,7 +159,8 @@ async function put(
 }
 
 /**
- * The transaction's connection as pg-boss expects it. Once `signal` has aborted, it may be somebody else's.
+ * The transaction's connection in the form that pg-boss expects. After `signal` has aborted, the connection may
+ * belong to other code.
  */
 function databaseOf(tx: unknown, signal: AbortSignal): BossDatabase {
   const client = tx as {
@@ -218,9 +219,8 @@ export function enqueue(
     const own = optionsFor(jobOptions, event);
     requireOptions('pg-boss enqueue', own, REFUSED);
     const queueName = typeof name === 'string' ? name : name(event);
-    // In a transaction a dropped job fails and no job comes twice, so one look at the queue is enough.
-    // Without one, each event depends on how long the queue keeps jobs, which its owner may change
-    // (`updateQueue`).
+    // In a transaction a dropped job fails and no job is added twice, so the queue is checked once. Without one,
+    // each event depends on the time that the queue keeps jobs, which its owner may change (`updateQueue`).
     if (!transaction || !known.has(queueName)) {
       const queue = await boss.getQueue(queueName);
       requireQueue(queueName, queue);

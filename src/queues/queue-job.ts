@@ -10,10 +10,10 @@ import type { HandlerContext } from '../config/receiver-options.ts';
 const UNSTORABLE = /(?<!\\)((?:\\\\)*)\\u(?:0000|d[89a-f][0-9a-f]{2})/g;
 
 /**
- * Replaces NUL and lone surrogates by U+FFFD and changes nothing else. JSON allows them, but PostgreSQL's
- * `jsonb` refuses them, so an event that has one could never be stored.
+ * Replaces NUL and lone surrogates by U+FFFD, and changes nothing else. JSON allows them, but PostgreSQL's `jsonb`
+ * refuses them, so an event with one could never be stored.
  *
- * Members of one object whose names become the same are one member after that, the last: `jsonb` could not
+ * If names of members of one object become equal by this, only the last member remains, because `jsonb` could not
  * tell them apart.
  */
 export function storableJson(value: object): object {
@@ -43,8 +43,8 @@ export interface JobSettings<Data, Options, Own extends PropertyKey, E extends E
 export const DAY_MS = 86_400_000;
 
 /**
- * Leaves out `parsed`: what a schema made of the data may not be JSON, and the data itself is there. A rest
- * copies own members as they are: a `__proto__` that a sender sent stays a member.
+ * Leaves out `parsed`: the output of a schema may not be JSON, and the data itself is in the event. The rest syntax
+ * copies own members unchanged, so a `__proto__` that a sender sent stays a member.
  */
 export function webhookJob(event: Event): WebhookJob {
   if (event.kind !== 'task') return event;

@@ -1,5 +1,4 @@
-// Makes all parts of a receiver from its options, once: the store's, and those that it shares with a
-// verifier.
+// Makes all parts of a receiver from its options, once: those with the store, and those that a verifier has too.
 // Called by `createReceiver`, and by the vectors, which choose the crypto engine.
 
 import { resolveOptions } from '../config/resolve-options.ts';
@@ -29,19 +28,19 @@ export interface ReceiverContext extends VerifyingContext<ReadyContext> {
   readonly waiting: Waiting;
   readonly running: Running;
   readonly startup: StoreStartup<ReadyContext>;
-  /** Notified when a worker of this process has work. */
+  /** Notified when there is work for the worker of this process. */
   readonly wakeSignal: WakeSignal;
-  /** Thins handler errors whose stack is logged. */
+  /** Limits the number of handler errors that are logged with a stack. */
   readonly handlerErrors: Thinning;
   readonly observed: RunObserver;
-  /** Takes bodies that are still arriving. */
+  /** Takes the bodies of deliveries while they arrive. */
   readonly tickets: Tickets;
   readonly random: () => number;
   /** `Lifecycle.closed`. */
   readonly closed: () => AbortSignal;
 }
 
-/** Every part that a delivery needs: the receiver's, and those that the startup check loaded. */
+/** Every part that a delivery needs: those of the receiver, and those that the startup check loads. */
 export interface ReadyContext extends ReceiverContext, Loaded, QueueWatch {}
 
 async function makeReady(context: ReceiverContext, load: () => Promise<Loaded>): Promise<ReadyContext> {
@@ -51,6 +50,7 @@ async function makeReady(context: ReceiverContext, load: () => Promise<Loaded>):
 }
 
 /**
+ * Makes the parts of a receiver.
  * @param engineName the crypto engine to use instead of the runtime's fastest: for tests.
  * @throws ConfigError if the options are wrong.
  */
@@ -92,7 +92,7 @@ export function createReceiverContext(
   return context;
 }
 
-/** The hidden member by which this package finds the context of a receiver that it made. */
+/** The hidden member with which this package finds the parts of a receiver that it made. */
 export interface WithContext {
   readonly [CONTEXT]: ReceiverContext;
 }

@@ -1,6 +1,6 @@
-// Turns a verdict into the outcome: answers it, logs it, raises its alarms, and tells the owner's hooks
+// Turns a verdict into the outcome: makes the answer, logs, raises alarms, and calls the owner's hooks
 // (admission.md §2.5, §2.14).
-// Called once per delivery by the receiver and the verifier, whatever the delivery's end.
+// Called once for each delivery by the receiver and the verifier, however it ended.
 
 import { docsOf } from '../shared/alarms.ts';
 import { noteOutcome } from './health.ts';
@@ -22,8 +22,8 @@ import { idsOf } from '../stages/ids.ts';
 import { respond } from '../stages/respond.ts';
 
 /**
- * A thrown fault as a verdict. Any other error is a mistake of ours, and is answered 503 too, so that no
- * sender pays for it.
+ * Converts a thrown error to a verdict. An error that is no `Fault` is a mistake of this package. It is answered
+ * 503 too, so that no sender loses an event for it.
  */
 export function faultVerdict(error: unknown, { logger }: Pick<VerifyingParts, 'logger'>): Unavailability {
   if (isOfKind(error, Fault)) return unavailable(error.code, error.message);
@@ -31,21 +31,21 @@ export function faultVerdict(error: unknown, { logger }: Pick<VerifyingParts, 'l
   return unavailable('misconfigured', `unexpected: ${textOf(error)}`);
 }
 
-/** Freezes a reply: a hook sees the outcome before the answer is sent, and must not change it. */
+/** Freezes a reply, because a hook sees the outcome before the answer is sent and must not change it. */
 function frozen(reply: Reply): Reply {
   if (Object.isFrozen(reply)) return reply;
   return Object.freeze({ ...reply, headers: Object.freeze({ ...reply.headers }) });
 }
 
 /**
- * The log level. A fault before the sender is known can be caused by anyone: it has an alarm, because a line
- * for each would flood the log.
+ * The log level of an outcome. Anyone can cause a fault before the sender is known, and such error lines could
+ * flood the log. So that fault raises an alarm instead.
  */
 function levelOf(outcome: Outcome): 'info' | 'error' {
   return outcome.kind === 'unavailable' && outcome.sender !== undefined ? 'error' : 'info';
 }
 
-/** The members of a verdict for a log line: all but the event. */
+/** The members of a verdict that a log line shows: all but the event. */
 function loggable(verdict: Verdict): object {
   if (verdict.kind === 'stale' || verdict.kind === 'challenge') return { kind: verdict.kind };
   if (verdict.kind === 'unavailable') return { ...verdict, docs: docsOf(verdict.code) };
@@ -54,24 +54,24 @@ function loggable(verdict: Verdict): object {
   return { kind, state, changed };
 }
 
-/** Makes a verdict's detail safe for logs and terminals, because it may repeat a sender's words. */
+/** Makes the detail of a verdict safe for logs and terminals, because it may contain a sender's text. */
 function printable<V extends Verdict>(verdict: V): V {
   return 'detail' in verdict ? { ...verdict, detail: printableText(verdict.detail, MAX_TEXT) } : verdict;
 }
 
-/** Explains a refusal to the owner. Nobody waits for it, because the answer has been decided. */
+/** Starts the report about a refusal to the owner. It is not awaited, because the answer does not depend on it. */
 function tellRefusal(outcome: Outcome & Refusal, known: OutcomeContext, context: VerifyingParts): void {
   import('./rare.ts')
     .then((it) => it.noteRefusal(outcome, known, context))
     .catch((error: unknown) => context.logger.error({ err: error }, 'a refusal could not be explained'));
 }
 
-/** Raises the alarms that follow from an outcome alone. */
+/** Raises the alarms that depend on the outcome alone. */
 function raiseAlarms(outcome: Outcome, { raiseAlarm, outages }: VerifyingParts): void {
   if (outcome.kind !== 'unavailable') return;
   if (outcome.code === 'store_unavailable') outages.store(outcome.detail);
-  // Found by the store, or at a place that nobody foresaw. Faults from before the sender is known are alarmed
-  // at their own place.
+  // The fault was found by the store, or in an unexpected place. A fault before the sender is known raises its
+  // alarm where it is found.
   if (outcome.code === 'misconfigured' && outcome.sender !== undefined) {
     raiseAlarm({ code: 'misconfigured', message: outcome.detail });
   }
@@ -80,13 +80,13 @@ function raiseAlarms(outcome: Outcome, { raiseAlarm, outages }: VerifyingParts):
   }
 }
 
-/** The delivery's URL, if it is no longer than an event's may be: it goes into logs. */
+/** The delivery's URL for logs, unless it is longer than an event's URL may be. */
 function urlOf({ selected }: OutcomeContext): Pick<Outcome, 'url'> {
   const url = selected?.target.targetUri;
   return url === undefined || !isKeptUrl(url) ? {} : { url };
 }
 
-/** Finishes a verdict: the reply is made, and logs, alarms and the owner's hooks are told. */
+/** Makes the outcome from a verdict: makes the reply, writes the log, raises alarms and calls the owner's hooks. */
 export function finishOutcome<V extends Verdict>(
   raw: V,
   known: OutcomeContext,
@@ -95,7 +95,7 @@ export function finishOutcome<V extends Verdict>(
   const { who, event } = known;
   const verdict = printable(raw);
   const response = frozen(respond(verdict, context.config.retryAfterMs));
-  // Frozen, because the hook sees it before the answer is read from it.
+  // Frozen, because the hook receives the outcome before its answer is used.
   const outcome: OutcomeOf<V> = { ...who, ...urlOf(known), ...(event && { event }), ...verdict, response };
   Object.freeze(outcome);
   const ids = event && { key: event.idempotencyKey, ...idsOf(event) };
@@ -109,10 +109,10 @@ export function finishOutcome<V extends Verdict>(
   return outcome;
 }
 
-/** For a delivery whose sender is unknown. */
+/** Facts about a delivery whose sender is unknown. */
 const NOBODY: OutcomeContext = { who: {} };
 
-/** Answers that adapters need besides those of `open` and `verifyAndDispatch`. */
+/** Makes the answers that adapters need in addition to those of `open` and `verifyAndDispatch`. */
 export function createDoor(context: VerifyingParts): Door {
   return {
     maxBodyBytes: context.config.maxBodyBytes,

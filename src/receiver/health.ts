@@ -1,5 +1,5 @@
-// `receiver.health()`: the state of the store, the worker and the senders, for balancers and dashboards.
-// Deliveries leave notes here; the store is asked at most once a second.
+// `receiver.health()`: the state of the store, the worker and the senders, for load balancers and dashboards.
+// Deliveries record facts for it here; the store is asked at most once a second.
 
 import { putBounded } from '../shared/bounded.ts';
 import type { Config } from '../config/resolve-options.ts';
@@ -28,19 +28,22 @@ interface SenderNote extends Writable<Omit<SenderHealth, 'keysFreshUntil'>> {
   readonly entry: SenderEntry | undefined;
 }
 
-/** Notes that deliveries and the worker leave for `receiver.health()`. */
+/** Facts that deliveries and the worker record for `receiver.health()`. */
 export interface HealthNotes {
   /** Keyed by agent URL; holds only senders that the owner configured. */
   readonly senders: Map<string, SenderNote>;
   readonly worker: Writable<Omit<WorkerHealth, 'handlers'>>;
-  /** A delivery's last fault that the store caused. */
+  /** The last fault of a delivery that was caused by the store. */
   storeFault?: HealthFault | undefined;
 }
 
-/** Most senders with notes: twice the 500 sellers of a large buyer. Each `health()` lists them. */
+/** Most senders for which facts are kept: twice the 500 sellers of a large buyer. Each `health()` lists them. */
 const MAX_SENDERS = 1_000;
 
-/** @param among senders in which the entry is looked up. */
+/**
+ * Returns the facts kept about a sender, and makes them if there are none.
+ * @param among the senders in which the sender's entry is found.
+ */
 export function noteOf(
   { senders }: HealthNotes,
   agentUrl: string,
@@ -54,7 +57,10 @@ export function noteOf(
 
 const STORE_CODES: readonly unknown[] = ['store_unavailable', 'not_durable', 'misconfigured'];
 
-/** Notes the outcome of a delivery. `noteRefusal` notes refusals, because it looks up whose key they name. */
+/**
+ * Records the outcome of a delivery. Refusals are recorded by `noteRefusal`, because it finds the sender of the
+ * named key.
+ */
 export function noteOutcome(
   notes: HealthNotes,
   outcome: Outcome,
@@ -77,21 +83,21 @@ export function noteOutcome(
 }
 
 /**
- * Minimum time between two questions to the store. A health check comes every few seconds, from a balancer
- * many times as often: one answer serves all. Ms.
+ * Minimum time between two checks of the store. Ms. Health is asked every few seconds, and much more often by a
+ * load balancer; one check serves all.
  */
 const ASK_EVERY_MS = 1_000;
 /**
- * Longest wait for the store. It is under the shortest time-out that balancers start with: Kubernetes has 1
- * s, from the request on. Ms.
+ * Longest wait for the store. Ms. It is shorter than the default time-outs of load balancers: Kubernetes waits 1 s
+ * from sending its request.
  */
 const PATIENCE_MS = 800;
 
-/** Parts whose health is reported. */
+/** The parts of a receiver that its health is made from. */
 interface HealthParts {
   readonly config: Pick<Config, 'senders'>;
   readonly store: Pick<Store, 'peek' | 'registrations'>;
-  /** Undefined if nothing is registered, so that nobody reconciles. */
+  /** Undefined if the receiver has no registrations, so that nothing is reconciled. */
   readonly registrations?: unknown;
   readonly keys: Pick<KeyResolver, 'freshUntil' | 'pressure'>;
   readonly running: Pick<Running, 'all'>;
@@ -134,12 +140,12 @@ export function createHealth(context: HealthParts): () => Promise<Health> {
   };
 }
 
-/** Asks the store once for all concurrent callers, and not again for a second. */
+/** Returns a function that checks the store once for all concurrent callers, at most once a second. */
 function createStoreProbe(context: HealthParts): () => Promise<StoreHealth> {
   const { notes, now, closed } = context;
   const asking = new Map<'store', Promise<StoreHealth>>();
   let last: StoreHealth | undefined;
-  /** The receiver's run in which `last` was found. */
+  /** Identifies the run of the receiver (start to stop) in which `last` was found. */
   let run: AbortSignal | undefined;
 
   async function ask(): Promise<StoreHealth> {
@@ -167,8 +173,8 @@ const late = (at: number): HealthFault => ({
 });
 
 /**
- * Runs the whole startup check if the receiver has not started or the store was in trouble. If a balancer
- * waits for health, it sends no deliveries, so nothing else would check. Never rejects.
+ * Checks the store. If the receiver has not started or the last check failed, it performs the whole startup check.
+ * A load balancer that waits for health sends no deliveries, so no delivery would start that check. Never rejects.
  */
 async function faultOf(
   { startup, store, now }: HealthParts,

@@ -8,13 +8,13 @@ import { once } from '../shared/single-flight.ts';
 import type { ReceiverInbox } from '../inbox/inbox-contract.ts';
 import type { Worker } from '../inbox/worker.ts';
 
-/** A `Worker` whose start takes a while, and which may start again after `stop`. */
+/** A `Worker` that takes time to start, and that may be started again after `stop`. */
 interface WorkerOnDemand extends Pick<Worker, 'stop'> {
-  /** Resolves when the worker runs or has to stop. */
+  /** Resolves when the worker runs, or must stop before that. */
   readonly start: () => Promise<void>;
 }
 
-/** The worker of a process that calls `start`; its code is loaded then. */
+/** Makes the worker, whose code is loaded when `start` is called. */
 export function workerOnDemand(context: ReceiverContext): WorkerOnDemand {
   const { notes, wakeSignal } = context;
   let worker: Worker | undefined;
@@ -30,7 +30,7 @@ export function workerOnDemand(context: ReceiverContext): WorkerOnDemand {
     },
     stop: async (graceMs) => {
       stopping.abort();
-      // Wakes a worker that still waits for its next try to begin.
+      // Wakes a worker that waits before it tries to start again, so that it stops at once.
       wakeSignal.notify();
       if (notes.worker.state !== 'off') notes.worker.state = 'stopped';
       await worker?.stop(graceMs);

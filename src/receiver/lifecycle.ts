@@ -1,32 +1,30 @@
-// Counts deliveries and late work, so that a receiver can stop without dropping any (admission.md §2.13).
+// Counts deliveries and work after their answers, so that a receiver can stop without losing any (admission.md
+// §2.13).
 // Made once per receiver or verifier.
 
 import { settledWithin } from '../shared/time-limits.ts';
 
-/** Counts deliveries and background work, so that a receiver can stop without dropping any. */
+/** Counts deliveries and background work, so that a receiver can stop without losing any. */
 export interface Lifecycle {
   /** True from `drain` to `resume`. */
   readonly stopping: () => boolean;
   /**
-   * Aborts when this run of the receiver is over, just before its store is closed. `resume` makes a new
-   * signal.
+   * Returns a signal that aborts when this run of the receiver ends, just before its store is closed. `resume`
+   * makes a new signal.
    */
   readonly closed: () => AbortSignal;
   /** Deliveries that have arrived and are not yet answered. */
   readonly inFlight: () => number;
-  /** Counts an arrived delivery. The caller calls `answered` once, whatever the delivery's end. */
+  /** Counts a delivery that has arrived. The caller calls `answered` once, however the delivery ends. */
   readonly arrived: () => void;
   readonly answered: () => void;
-  /** Adds work that goes on after the answer. Its rejection is swallowed here. */
+  /** Adds work that goes on after the answer. If it rejects, the rejection is ignored here. */
   readonly background: (work: Promise<unknown>) => void;
-  /**
-   * Resolves when every delivery is answered, and when background work is over or `graceMs` have passed
-   * since.
-   */
+  /** Waits until every delivery is answered, and then until background work has ended, at most for `graceMs`. */
   readonly drain: (graceMs: number) => Promise<void>;
-  /** Ends the receiver's run after it was drained. */
+  /** Ends the receiver's run, after `drain`. */
   readonly close: () => void;
-  /** Takes deliveries again; does nothing if they are taken already. */
+  /** Accepts deliveries again. Does nothing if they are already accepted. */
   readonly resume: () => void;
 }
 
@@ -45,7 +43,7 @@ export function createLifecycle(): Lifecycle {
     stopping: () => stopping,
     closed: () => closing.signal,
     inFlight: () => deliveries,
-    // Only counted, not kept: every delivery passes here.
+    // A plain counter, because this runs for every delivery.
     arrived: () => {
       deliveries += 1;
     },

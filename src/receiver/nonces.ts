@@ -1,5 +1,5 @@
-// A verifier's nonces: kept in this process by the rules of the stores, or burned by the owner's `burn`
-// (admission.md §2.19, §2.20).
+// The nonces of a verifier: kept in this process like in a store, or passed to the owner's `burn` (admission.md
+// §2.19, §2.20).
 // In a chunk of its own, because a receiver has a store and does not need it.
 
 import type { Identity } from '../auth/auth-contract.ts';
@@ -16,22 +16,23 @@ import type { AcceptResult, Store } from '../stores/store.ts';
 
 type Burning = Pick<Store, 'accept'>;
 
-/** The place where a verifier's nonces are burned. */
+/** Records used nonces for a verifier. */
 export interface Nonces {
-  /** The store that burns the nonce of a delivery. */
+  /** Returns the store in which the delivery's nonce is recorded as used. */
   readonly of: (read: Identified) => Burning;
-  /** Predicts the result of burning; absent if only burning can tell. */
+  /** Predicts the result without recording the nonce. Absent if it cannot be predicted. */
   readonly look?: Burning;
 }
 
 /**
- * Time in ms on a clock that cannot be set. If a clock were set forward and back again, nonces would be
+ * The time in ms from a clock that cannot be set. If the clock were set forward and back again, nonces would be
  * forgotten while signatures with them still verify.
  */
 const now = (): number => performance.timeOrigin + performance.now();
 
 /**
- * Keeps nonces in this process by the rules of the stores: bounded, and none is forgotten before its time.
+ * Keeps nonces in this process by the same rules as a store: their number is limited, and none is forgotten too
+ * early.
  */
 function nonceMemory(): Nonces {
   const rows = memoryRows(createMemoryState());
@@ -45,8 +46,8 @@ function nonceMemory(): Nonces {
 }
 
 /**
- * Longest wait for the owner's `burn`. Without a limit, one that hangs would hold the delivery and `stop()`.
- * Ms.
+ * Longest wait for the owner's `burn`. Ms. Without a limit, a call that never ends would block the delivery and
+ * `stop()`.
  */
 const DEADLINE_MS = 5_000;
 
@@ -87,6 +88,9 @@ function ownersNonces(owners: Burn, hashes: Hashes): Nonces {
   };
 }
 
-/** @param burn the owner's, if nonces are not kept in this process. */
+/**
+ * Makes the nonces of a verifier.
+ * @param burn the owner's function; without it, nonces are kept in this process.
+ */
 export const createNonces = (burn: Burn | undefined, hashes: Hashes): Nonces =>
   burn ? ownersNonces(burn, hashes) : nonceMemory();

@@ -1,4 +1,5 @@
-// Makes an event of an answer that the buyer asked for, like one that was sent (owed.md §4.3, §6.5).
+// Makes an event from an answer that the buyer asked for, in the same form as a seller's webhook (owed.md §4.3,
+// §6.5).
 // Called by `observe-report.ts` and `observe-state.ts`, which define the two kinds.
 
 import { utf8 } from '../codec/encoding.ts';
@@ -13,19 +14,22 @@ import type { EventClaim } from '../stores/store.ts';
 import type { ReadyContext, ReceiverContext } from './context.ts';
 import { admitObserved, kept } from './observe.ts';
 
-/** One kind of answers, and its form as an event. */
+/** One kind of pulled answers, and the form of its event. */
 interface PulledKind<P> {
   /** Subject of error messages, for example `the report`. */
   readonly name: string;
-  /** The stored envelope's members, without its key. @throws ConfigError for values that JSON cannot keep. */
+  /**
+   * Returns the members of the stored envelope, without its key. @throws ConfigError for values that JSON cannot
+   * express.
+   */
   readonly envelope: (pulled: P) => JsonObject;
-  /** Facts for the store that the event itself does not have. */
+  /** Returns facts for the store that the event does not contain. */
   readonly claim?: (pulled: P) => Pick<EventClaim, 'state'>;
 }
 
 /**
- * @throws UnfitObservation (rejects) for an answer that cannot be kept, Fault if the store cannot take it
- * now.
+ * Returns the function that observes pulled answers of this kind.
+ * @throws UnfitObservation (rejects) for an answer that cannot be stored, Fault if the store cannot accept it now.
  */
 export function observePulledWith<P extends { readonly sender: string }>(
   { lifecycle, startup }: ReceiverContext,
@@ -44,7 +48,8 @@ export function observePulledWith<P extends { readonly sender: string }>(
 }
 
 /**
- * Reads a pulled answer into an event with a key of its own. Its content decides whether it is a duplicate.
+ * Makes an event from a pulled answer, with a key of its own. Two answers are duplicates if their contents are
+ * equal.
  */
 async function readPulled<P extends { readonly sender: string }>(
   pulled: P,

@@ -1,5 +1,5 @@
-// Hands a pulled delivery report to the handlers (owed.md §4.3).
-// Called by the reconciler for each window that it asked the seller for.
+// Passes a pulled delivery report to the handlers (owed.md §4.3).
+// Called by the reconciler for each window whose report it requested from the seller.
 
 import type { DeliveryReport } from '../events/event.ts';
 import type { Observed } from '../events/observation.ts';
@@ -7,7 +7,7 @@ import { REPORT_TASK_TYPE } from '../events/report-names.ts';
 import type { ReceiverContext } from './context.ts';
 import { observePulledWith } from './observe-pulled.ts';
 
-/** A report of one media buy, for one window, that the buyer asked for (owed.md §4.3). */
+/** A report that the buyer requested, about one media buy and one window (owed.md §4.3). */
 export interface PulledReport {
   /** The agent URL of the seller. */
   readonly sender: string;
@@ -15,11 +15,12 @@ export interface PulledReport {
   readonly report: DeliveryReport;
 }
 
-/** Hands a pulled report to the handlers. `duplicate`: its window came before (owed.md §3.2). */
+/** Passes a pulled report to the handlers. `duplicate`: the same window was reported before (owed.md §3.2). */
 export type ObserveReport = (pulled: PulledReport) => Promise<Observed>;
 
 /**
- * @throws UnfitObservation (rejects) for a report that cannot be kept, Fault if the store cannot take it now.
+ * Returns the function that observes pulled reports.
+ * @throws UnfitObservation (rejects) for a report that cannot be stored, Fault if the store cannot accept it now.
  */
 export const observeReportWith = (context: ReceiverContext): ObserveReport =>
   observePulledWith(context, {

@@ -1,4 +1,4 @@
-// Hands a pulled state to the handlers, for example an impairment that a snapshot shows (owed.md §6.5).
+// Passes a pulled state to the handlers, for example an impairment in a snapshot (owed.md §6.5).
 // Called by the reconciler.
 
 import { defined, type JsonObject } from '../codec/members.ts';
@@ -11,7 +11,7 @@ import type { ToldState } from '../states/judge.ts';
 import type { ReceiverContext } from './context.ts';
 import { observePulledWith } from './observe-pulled.ts';
 
-/** A state that a snapshot told the buyer (owed.md §6.5). */
+/** A state that the buyer learned from a snapshot (owed.md §6.5). */
 export interface PulledState extends Pick<ToldState, 'state' | 'seen'> {
   /** The agent URL of the seller. */
   readonly sender: string;
@@ -21,20 +21,21 @@ export interface PulledState extends Pick<ToldState, 'state' | 'seen'> {
   readonly mediaBuyId?: string;
   /** The subscription of any other state. */
   readonly subscription?: EventSubscription;
-  /** The object in the snapshot; for an end, the facts that are known of it. */
+  /** The object in the snapshot. If the state has ended, the facts that are known about it. */
   readonly payload: JsonObject;
-  /** The row that keeps the state. */
+  /** The row in which the state is stored. */
   readonly holder: { readonly kind: 'stream' | 'snapshot'; readonly id: string };
 }
 
 /**
- * Hands a pulled state to the handlers. `duplicate`: another event of the state came after it was judged
- * (owed.md §6.6).
+ * Passes a pulled state to the handlers. `duplicate`: after the snapshot was judged, another event reported the
+ * state (owed.md §6.6).
  */
 export type ObserveState = (pulled: PulledState) => Promise<Observed>;
 
 /**
- * @throws UnfitObservation (rejects) for a state that cannot be kept, Fault if the store cannot take it now.
+ * Returns the function that observes pulled states.
+ * @throws UnfitObservation (rejects) for a state that cannot be stored, Fault if the store cannot accept it now.
  */
 export const observeStateWith = (context: ReceiverContext): ObserveState =>
   observePulledWith(context, {

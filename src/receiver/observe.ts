@@ -1,6 +1,6 @@
-// `Receiver.observe`: makes an event of another channel's report on a task, in the form of a tool-transport
-// envelope (admission.md §5.9).
-// No seller sends it again, so it is acknowledged on insertion in both modes, and a worker runs it.
+// `Receiver.observe`: makes an event from the report of another channel about a task, in the form of a
+// tool-transport envelope (admission.md §5.9).
+// No seller sends it again. So it is acknowledged once stored, in both modes, and a worker runs its handler.
 
 import { utf8 } from '../codec/encoding.ts';
 import { isLongerJson } from '../codec/json-size.ts';
@@ -71,7 +71,10 @@ const CHECKS: Readonly<Record<Checked, readonly [isValid: (value: unknown) => bo
   ],
 };
 
-/** @throws ConfigError if a member is missing, unknown or wrong. */
+/**
+ * Checks the argument of `observe`.
+ * @throws ConfigError if a member is missing, unknown or wrong.
+ */
 function requireObservation(observation: Observation, allowLoopback: boolean): void {
   if (!isJsonObject(observation)) {
     fail('give an object like { sender, taskId, status, askedAt, source, observation }.');
@@ -86,7 +89,10 @@ function requireObservation(observation: Observation, allowLoopback: boolean): v
   }
 }
 
-/** Runs work on the data alone, without the store. @throws UnfitObservation in place of every error of it. */
+/**
+ * Runs work that uses the data alone, not the store.
+ * @throws UnfitObservation in place of every error of that work.
+ */
 export async function kept<T>(work: () => Promise<T>): Promise<T> {
   try {
     return await work();
@@ -95,7 +101,7 @@ export async function kept<T>(work: () => Promise<T>): Promise<T> {
   }
 }
 
-/** @throws ConfigError for values that JSON cannot keep. */
+/** Checks that the data can be written as JSON. @throws ConfigError if not. */
 function requireJson({ data, context }: Observation): void {
   for (const [name, value] of Object.entries({ data, context })) {
     const wrong = value === undefined ? undefined : misfit(value, name, 0);
@@ -103,10 +109,13 @@ function requireJson({ data, context }: Observation): void {
   }
 }
 
-/** @throws ConfigError for values that JSON cannot keep, or a body over the limit. */
+/**
+ * Makes the body that is stored.
+ * @throws ConfigError for values that JSON cannot express, or a body over the limit.
+ */
 async function bodyOf(observation: Observation, key: string, maxBytes: number): Promise<Uint8Array> {
   const { data, context } = observation;
-  // Makes no text of data that is too long for one.
+  // Data that is too long is not converted to text.
   const body = isLongerJson([data, context], maxBytes) ? undefined : utf8(textOf(observation, key));
   if (body === undefined || body.byteLength > maxBytes)
     return fail(`it is over maxBodyBytes (${maxBytes}) as JSON.`);
@@ -117,7 +126,7 @@ async function bodyOf(observation: Observation, key: string, maxBytes: number): 
   return body;
 }
 
-/** @throws ConfigError for values that JSON cannot keep. */
+/** Makes the stored body as text. @throws ConfigError for values that JSON cannot express. */
 function textOf(observation: Observation, key: string): string {
   const { status, taskId, operationId, taskType, timestamp, data, context } = observation;
   try {
@@ -138,8 +147,8 @@ function textOf(observation: Observation, key: string): string {
 }
 
 /**
- * The event's key: the same transition on the same channel has the same key. A seller can compute it, because
- * it hashes facts that the seller knows. No webhook can have it, because no idempotency_key contains `/`
+ * The event's key; the same change of a task on the same channel has the same key. A seller can compute it, because
+ * it is a hash of facts that the seller knows. But no webhook can have it, because no idempotency_key contains `/`
  * (admission.md §5.10).
  */
 function keyOf(
@@ -150,15 +159,18 @@ function keyOf(
   return observationKey(source, hashes.sha256Hex(JSON.stringify([of, source, status, observation])));
 }
 
-/** @throws ConfigError if the body's reader refuses it, e.g. for an envelope that is nested too deeply. */
+/**
+ * Parses the body that was made.
+ * @throws ConfigError if it is refused, e.g. because the envelope is nested too deeply.
+ */
 function readingOf({ sender, source }: Observation, body: Uint8Array, ready: ReadyContext): FirstCopy {
   const reading = readFrom({ agentUrl: sender }, body, ready, { source });
   return reading.ok ? reading : fail('detail' in reading ? reading.detail : 'is not an event.');
 }
 
 /**
- * Time of the question on the store's clock, never too late: a status that was applied after it is newer. The
- * store's clock is read after the answer.
+ * The time of asking, by the store's clock and never too late: a status that was applied after it must count as
+ * newer. The store's clock is therefore read after the answer.
  */
 async function askedAt({ askedAt: asked }: Observation, { store, now }: ReadyContext): Promise<number> {
   if (!store.clock) return asked;
@@ -166,10 +178,7 @@ async function askedAt({ askedAt: asked }: Observation, { store, now }: ReadyCon
   return storeNow - Math.max(0, now() - asked);
 }
 
-/**
- * Adds the time of the question to a status that has no time, because a newer status may have been applied
- * since.
- */
+/** If a status has no time, adds the time of asking, because a newer status may have been applied since. */
 async function ordered(
   observation: Observation,
   claim: EventClaim,
@@ -197,7 +206,7 @@ async function observe(observation: Observation, ready: ReadyContext): Promise<O
   return await admitObserved(sender, { reading, claim }, ready);
 }
 
-/** Stores an observation as an acknowledged event: a worker runs it. */
+/** Stores an observation as an acknowledged event, which a worker runs. */
 export async function admitObserved(
   sender: string,
   { reading, claim }: { readonly reading: FirstCopy; readonly claim: EventClaim },
@@ -237,14 +246,14 @@ async function observed(
   if (kind !== 'queued' && kind !== 'done')
     throw new TypeError(`the store answered ${kind} to an observation`);
   if (kind === 'done' && result.first) await toldBefore(result.first, { reading, claim }, raiseAlarm);
-  // The observation may have made the first event safe, so that a worker can run that one now.
+  // This observation may have made the first event durable, so that a worker can run that event now.
   queued();
   return { kind: kind === 'queued' ? 'accepted' : 'duplicate', event };
 }
 
 /**
- * @throws ConfigError (rejects) for the caller's mistakes, Fault if the store or the receiver cannot take it
- * now.
+ * Makes `receiver.observe`.
+ * @throws ConfigError (rejects) for the caller's mistakes, Fault if the store or the receiver cannot accept it now.
  */
 export function observeWith(context: ReceiverContext): Observe {
   const { config, registrations, store, lifecycle, startup } = context;

@@ -1,30 +1,39 @@
-// Raises one alarm when the store or the handlers fail for long, and one when they work again (admission.md
-// §2.14).
-// Deliveries, workers, health checks and each run's end report here; nothing is asked, and no timer runs.
+// Raises an alarm when the store or the handlers have failed for some time, and another when they work again
+// (admission.md §2.14).
+// Deliveries, workers, health checks and ended runs report their results here; it asks nothing and has no timer.
 
 import type { AlarmCode } from '../shared/codes.ts';
 import type { RaiseAlarm } from '../shared/alarms.ts';
 
 /**
- * The two commonest outages: the store does not answer, and every handler fails. Each is told once while it
- * lasts and once when it is over (admission.md §2.14).
+ * The two commonest outages: the store does not answer, or every handler fails. Each raises one alarm when it is
+ * detected and one when it is over (admission.md §2.14).
  */
 export interface Outages {
-  /** @param fault of a call that the store did not answer; absent if it answered. */
+  /**
+   * Called after each call of the store.
+   * @param fault the error, if the store did not answer; absent if it answered.
+   */
   readonly store: (fault?: string) => void;
-  /** @param failure of a handler's run; absent if the run succeeded. */
+  /**
+   * Called after each run of a handler.
+   * @param failure the error; absent if the run succeeded.
+   */
   readonly handler: (failure?: string) => void;
 }
 
-/** Time without an answer that counts as an outage. A failover or an orderly restart takes less. Ms. */
+/** The store is away after this time without an answer. Ms. A failover or an orderly restart takes less. */
 const STORE_MS = 10_000;
-/** One bad event is repeated many times; a minute without any success is an outage. */
+/**
+ * The handlers are failing after a minute and this many runs without a success; one bad event alone is repeated
+ * many times.
+ */
 const HANDLER_MS = 60_000;
 const HANDLER_RUNS = 20;
 
 interface Kind {
   readonly code: Extract<AlarmCode, 'store_away' | 'handlers_failing'>;
-  /** Time, and failures in a row, after which an outage is told. */
+  /** Time, and number of failures in a row, after which the alarm is raised. */
   readonly afterMs: number;
   readonly afterFailures: number;
   readonly begun: (failures: number, seconds: number, last: string) => string;

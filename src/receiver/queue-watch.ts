@@ -1,5 +1,5 @@
-// Raises an alarm if no worker leases the events that are queued (admission.md §4.13).
-// Called when an event is queued or a worker looks for one, even in a process that only receives.
+// Raises an alarm if no worker leases the events in the queue (admission.md §4.13).
+// Called when an event is queued or a worker asks for one, even in a process without a worker.
 
 import { processTimer } from '../shared/single-flight.ts';
 import type { RaiseAlarm } from '../shared/alarms.ts';
@@ -8,7 +8,7 @@ import type { SafeLogger } from '../shared/logging.ts';
 import type { Store } from '../stores/store.ts';
 import type { WakeSignal } from '../inbox/wake-signal.ts';
 
-/** Shortest time between two looks, as a share of `queueUnattendedMs`. */
+/** Shortest time between two checks, as a share of `queueUnattendedMs`. */
 const SHORTEST_SHARE = 0.1;
 
 interface WatchedParts {
@@ -21,19 +21,19 @@ interface WatchedParts {
   readonly store: Pick<Store, 'inbox'>;
 }
 
-/** Functions that are called about queued events. */
+/** Functions to call when the queue of events is used. */
 export interface QueueWatch {
   /** Called after an event was queued: wakes the worker. */
   readonly queued: () => void;
-  /** Called before a worker looks for events: if it never leases them, an alarm is raised. */
+  /** Called before a worker asks for events. If the queued ones are never leased, an alarm is raised. */
   readonly watchQueue: () => void;
 }
 
 /**
- * Raises an alarm if nobody leases queued events (admission.md §4.13), even in a process that only receives.
- * One look is scheduled `queueUnattendedMs` after an event was queued or a worker looked for one. There is
- * one at a time, none without events, and no delivery waits for it. If a timer ends with its request
- * (`processTimer`), there are no looks.
+ * Raises an alarm if nobody leases queued events (admission.md §4.13), even in a process without a worker. A check
+ * is scheduled `queueUnattendedMs` after an event was queued or a worker asked for one. At most one is scheduled,
+ * none without events, and no delivery waits for it. On runtimes where a timer ends with its request
+ * (`processTimer`) there is no check.
  */
 export function createQueueWatch(context: WatchedParts): QueueWatch {
   const { wakeSignal, closed, config, logger, raiseAlarm, store } = context;
@@ -47,10 +47,10 @@ export function createQueueWatch(context: WatchedParts): QueueWatch {
   }
 
   async function look(): Promise<void> {
-    // Cleared before the store is asked: an event that is queued meanwhile may not be in the answer, and sets
-    // the next look.
+    // Cleared before the store is asked. An event that is queued meanwhile may be missing in the answer, so it
+    // schedules the next check.
     isSet = false;
-    // Deliveries and workers report a store that cannot answer.
+    // A failure of the store is ignored here, because deliveries and workers report it.
     const overdueMs = await (async () => store.inbox?.overdueMs?.())().catch(() => undefined);
     if (overdueMs === undefined || closed().aborted) return;
     if (overdueMs >= limitMs) raise(overdueMs);

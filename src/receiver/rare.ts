@@ -1,8 +1,8 @@
 // One chunk for the code that few deliveries need, loaded on demand by the receiver and the verifier.
 
 /**
- * Explanations of refusals (after the answer), trials of our own set-up, proofs of control, tokens beside a
- * signature, several bases, retired URLs.
+ * Reports about refusals (after the answer) and trials of the receiver's own settings. Also proofs of control,
+ * tokens in addition to a signature, several base URLs and retired URLs.
  */
 export { createBodySampling, noteRefusal } from './refused.ts';
 export { retiredOr } from './retired-url.ts';

@@ -1,6 +1,6 @@
-// `createReceiver`: connects the stages, from the arrival of headers to the answer (admission.md §2.1).
-// `proceed` has the stages behind the body, `verify.ts` those before; adapters call `open`, other callers
-// `verifyAndDispatch`.
+// `createReceiver`: connects the stages, from the arrival of headers to the answer (admission.md §2.1). `proceed`
+// has the stages after the body has arrived, `verify.ts` those before.
+// Adapters call `open`, other callers `verifyAndDispatch`.
 
 import type { WholeBody } from '../auth/auth-contract.ts';
 import type {
@@ -54,15 +54,15 @@ function withTraceparent(body: Read, { watch }: OutcomeContext): Read {
 }
 
 /**
- * Gives back an event that already runs here, or a suspect while another one runs: suspects run one at a time
- * (admission.md §4.6).
+ * Returns the event's lease without running it. The event already runs in this process, or is a suspect while
+ * another suspect runs, and suspects run one at a time (admission.md §4.6).
  */
 async function notStarted({ origin, key, lease }: AdmittedEvent, context: ReadyContext): Promise<Verdict> {
   await giveBack({ sender: origin.agentUrl, key, owner: lease.owner }, context);
   return unavailable('in_flight', 'this process cannot run the event now');
 }
 
-/** Takes a delivery with its body through authenticate, read, admit, dispatch and settle. */
+/** Takes a delivery with its body through the stages authenticate, read, admit, dispatch and settle. */
 async function proceed(
   entered: Entered<ReadyContext>,
   whole: WholeBody,
@@ -92,13 +92,13 @@ async function proceed(
   return isRejection(settled) ? settled : handled(admitted, dispatched, settled.state);
 }
 
-/** The verdict with the event as its handler got it, if one ran. */
+/** The verdict after a run. It contains the event as its handler received it, if one ran. */
 function handled(admitted: WonDelivery, { run }: Dispatched, state: 'applied' | 'dead'): Verdict {
   const { event, changed } = admitted;
   return { kind: 'accepted', state, event: run.event ?? event, changed };
 }
 
-/** `ready`, `start` and `stop`: the checks, the worker if there is one, and the end of everything. */
+/** Makes `ready`, `start` and `stop`: the checks, the worker if there is one, and the orderly end. */
 function running(
   context: ReceiverContext,
 ): Pick<Receiver, 'ready' | 'start' | 'stop' | typeof Symbol.asyncDispose> {
@@ -155,8 +155,8 @@ export function createReceiver<const S extends ResultSchemas = ResultSchemas, Tx
 }
 
 /**
- * Makes a receiver of parts. Called directly only for `vectors/`, whose parts contain the crypto engine under
- * test.
+ * Makes a receiver from its parts. Only `vectors/` calls it directly, with parts that contain the crypto engine
+ * under test.
  */
 export function receiverOf(context: ReceiverContext): Receiver {
   const { lifecycle } = context;
@@ -191,8 +191,7 @@ export function receiverOf(context: ReceiverContext): Receiver {
   }
 
   /**
-   * Runs the second half of a delivery that came by `open`. A body that is still arriving does not delay
-   * `stop()`.
+   * Processes the body of a delivery that came by `open`. A body that is still arriving does not delay `stop()`.
    */
   async function finish(
     entered: Entered<ReadyContext>,
@@ -213,7 +212,7 @@ export function receiverOf(context: ReceiverContext): Receiver {
     }
   }
 
-  /** The steps for the body of a delivery whose headers passed. */
+  /** Returns the functions and limits with which a ticket takes the body of a delivery whose headers passed. */
   function uploadOf(entered: Entered<ReadyContext>, known: OutcomeContext): Upload {
     const { parts, proof, selected } = entered;
     return {
@@ -230,7 +229,7 @@ export function receiverOf(context: ReceiverContext): Receiver {
     };
   }
 
-  /** Reads the body of a delivery that its headers refused, if `onRefused` wants it. */
+  /** If `onRefused` wants it, reads the body of a delivery that was refused by its headers. */
   async function sampled(
     verdict: Refusal | Unavailability,
     known: OutcomeContext,

@@ -1,4 +1,4 @@
-// Names the setting of ours that may have caused a refusal, and the advice for its alarm (verification.md
+// Finds the setting of the receiver that may have caused a refusal, and the advice for its alarm (verification.md
 // §2.37).
 // Called by `refused.ts` after the answer; the table `SETTINGS` has a row for every code.
 
@@ -19,13 +19,13 @@ import { AGENT_PUSH, mediaName } from '../stages/guard.ts';
 
 /** A setting that may have caused a refusal. */
 export interface Suspect {
-  /** The option, of the receiver or of a sender. Absent if the cause is something else of ours. */
+  /** The option, of the receiver or of a sender. Absent if the cause is something else on our side. */
   readonly option?: keyof ReceiverOptions | keyof Sender;
   /** One or more sentences that say what to change. */
   readonly advice: string;
 }
 
-/** Parts of the receiver that may have caused a refusal. */
+/** Parts of the receiver that are examined for the cause of a refusal. */
 export interface SettingParts {
   readonly config: Config;
   readonly protocols: Protocols;
@@ -33,7 +33,7 @@ export interface SettingParts {
   readonly notes: HealthNotes;
 }
 
-/** A refused delivery, as far as it was examined. */
+/** A refused delivery, with the facts that were found before the refusal. */
 export interface RefusedCase {
   readonly headers: HeaderFields;
   /** The key id that the delivery names, if any. */
@@ -48,7 +48,7 @@ type Find = (refused: RefusedCase) => Suspect | undefined;
 const hasBearer = (headers: HeaderFields): boolean =>
   (headers.get('authorization') ?? []).some((line) => bearerToken(line) !== undefined);
 
-/** True if the request was meant to be a delivery: it is signed or has a token. */
+/** True if the request is meant as a delivery: it has a signature or a token. */
 const isCredentialed = ({ headers, parts: context }: RefusedCase): boolean =>
   signingField(headers, context.protocols) !== undefined ||
   hasBearer(headers) ||
@@ -60,7 +60,7 @@ const mediaType: Find = (refused) => {
   const isPush = media === AGENT_PUSH && senders.length > 0;
   if (!isCredentialed(refused) && !isPush) return undefined;
   const isOpen = isAdmissible(media) && !context.config.contentTypes.has(media);
-  // A stranger's text is repeated only if the option would take it.
+  // The type is a stranger's text, so it is repeated only if it is a valid value of the option.
   return isOpen
     ? {
         option: 'contentTypes',
@@ -81,7 +81,7 @@ const bodySize: Find = ({ parts: context }) => ({
 
 const TOKEN_FIELD = "auth: { bearer: { token, header: 'X-A2A-Notification-Token' } }";
 
-/** Finds a token in another header than the one that is read. */
+/** Finds a token in a header other than the configured one. */
 function tokenElsewhere({ headers }: RefusedCase, auth: SenderEntry['auth']): Suspect | undefined {
   const own = auth.scheme === 'bearer' ? (auth.header ?? 'authorization') : undefined;
   if (own !== undefined && headers.has(own)) return undefined;
@@ -95,7 +95,7 @@ function tokenElsewhere({ headers }: RefusedCase, auth: SenderEntry['auth']): Su
   };
 }
 
-/** The protocol name in HMAC header names, if that protocol is not accepted. */
+/** The protocol name in the HMAC header names, if that name is not accepted here. */
 function unknownHmacName({ headers, parts: context }: RefusedCase): string | undefined {
   for (const field of headers.keys()) {
     const name = /^x-([a-z][a-z0-9-]{0,31})-signature$/.exec(field)?.[1];
@@ -105,7 +105,7 @@ function unknownHmacName({ headers, parts: context }: RefusedCase): string | und
   return undefined;
 }
 
-/** Looks for another scheme, if the delivery has nothing of the registered one. */
+/** If the delivery has no header of the registered scheme, finds headers of another scheme. */
 function otherScheme(refused: RefusedCase, auth: SenderEntry['auth']): Suspect | undefined {
   const name = unknownHmacName(refused);
   if (name === undefined) return tokenElsewhere(refused, auth);
@@ -134,7 +134,7 @@ const fields: Find = (refused) => {
   return isSigned ? undefined : otherScheme(refused, sender.auth);
 };
 
-/** Finds the protocol name in a webhook tag of another protocol, which as a rule is not accepted here. */
+/** Finds the protocol name in the signature's tag, if it is one that is not accepted here. */
 const tag: Find = ({ headers }) => {
   const parsed = readSignatureFields(headers);
   const said = parsed.kind === 'parsed' ? (parsed.input.parameters.tag ?? '') : '';
@@ -174,7 +174,7 @@ const unknownKey: Find = (refused) => {
 const pinsIt = ({ pins = [] }: SenderEntry, keyid: string | undefined): boolean =>
   pins.some((jwk) => jwk['kid'] === keyid);
 
-/** Considers revocations by the owner alone: one on an operator's list cannot be undone here. */
+/** Finds a key that the owner has revoked. A key on an operator's list cannot be made valid by a setting here. */
 const revokedKey: Find = ({ keyid = '', senders }) => {
   const listing = senders.find(({ revocation }) => revocation?.revokedKids?.includes(keyid));
   if (listing) {
@@ -232,9 +232,9 @@ const scheme: Find = () => ({
 });
 
 /**
- * The cause of every refusal on our side (verification.md §2.37). A function finds the setting from facts
- * that are known already. A code names the alarm that was raised where the cause was found. Undefined: no
- * setting would have accepted the delivery.
+ * The cause on our side of every refusal (verification.md §2.37). A function finds the setting from facts that are
+ * already known. An alarm code means that an alarm was raised where the cause was found. Undefined means that no
+ * setting would have made the delivery acceptable.
  */
 export const SETTINGS: {
   readonly [C in RefusedCode]: C extends SettingCode ? Find : AlarmCode | undefined;
@@ -272,7 +272,7 @@ export const SETTINGS: {
 
 const isSettingCode = (code: RefusedCode): code is SettingCode => typeof SETTINGS[code] === 'function';
 
-/** The setting that may have caused this refusal, and the code of its alarm. */
+/** The setting that may have caused this refusal, and the code of its alarm; undefined if there is none. */
 export function suspectOf(
   code: RefusedCode,
   refused: RefusedCase,

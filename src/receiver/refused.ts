@@ -1,7 +1,7 @@
-// Tells the owner about a refusal: a log line, an alarm if a setting may be the cause, and `onRefused`
+// Reports a refusal to the owner: by a log line, by an alarm if a setting may be the cause, and by `onRefused`
 // (verification.md §2.37).
-// Loaded on demand, and called after the answer was decided. A sample of refused bodies is read for
-// `onRefused`.
+// Loaded on demand, and called after the answer was decided. For `onRefused`, some bodies of refused deliveries are
+// read.
 
 import { type Alarm, docsOf } from '../shared/alarms.ts';
 import { readSignatureFields } from '../auth/rfc9421/checks.ts';
@@ -21,30 +21,30 @@ import { declaredLength } from '../stages/guard.ts';
 import type { Selected } from '../stages/selected.ts';
 import type { Upload } from './ticket.ts';
 
-/** Facts of a delivery that became known on its way, whatever its end. */
+/** Facts about a delivery that are collected while it is processed, however it ends. */
 export interface OutcomeContext {
   readonly watch?: DeliveryWatch | undefined;
   who: Pick<Outcome, 'sender' | 'deliveryId'>;
   event?: Event;
-  /** Agent URL of the sender that the headers prove, whatever the body is. */
+  /** Agent URL of the sender that the headers prove, even if the body is then refused. */
   proved?: string | undefined;
-  /** Absent if nothing of it is known. */
+  /** The request. Absent if nothing of it is known. */
   readonly delivery?: Head;
-  /** Aborts a wait for another copy. */
+  /** Aborts waiting for another copy of the event. */
   readonly signal?: AbortSignal | undefined;
   /** The body, if it had arrived. */
   rawBytes?: Uint8Array | undefined;
   selected?: Pick<Selected, 'target' | 'senders'>;
 }
 
-/** Parts of the receiver that inform the owner. */
+/** Parts of the receiver with which the owner is informed. */
 export interface RefusalParts extends SettingParts {
   readonly raiseAlarm: RaiseAlarm;
   readonly logger: SafeLogger;
-  /** Thins refusals to one line at level warn. */
+  /** Limits the log lines at level warn about refusals. */
   readonly refusals: Thinning;
   readonly onRefused: ((delivery: RefusedDelivery) => void) | undefined;
-  /** Largest body, in bytes, that `onRefused` wants of a delivery whose body was not read. */
+  /** Largest body, in bytes, that is read for `onRefused` if the headers were refused. */
   readonly refusedBodyBytes: number;
   /** Unix ms. */
   readonly now: () => number;
@@ -58,14 +58,14 @@ function keyidOf(headers: HeaderFields): string | undefined {
   return fields.kind === 'parsed' ? fields.input.parameters.keyid : undefined;
 }
 
-/** The sender: the proved one, or the one that has the key that the delivery names. */
+/** The sender: the proved one, or else the configured one that has the key named in the delivery. */
 function whoseIs({ who, delivery, selected }: OutcomeContext, { keys }: RefusalParts): string | undefined {
   if (who.sender !== undefined) return who.sender;
   const keyid = delivery && keyidOf(delivery.headers);
   return keyid === undefined ? undefined : keys.whose(keyid, selected?.senders);
 }
 
-/** Tells the owner of a refusal, in addition to the log line at level info that each has. */
+/** Reports a refusal to the owner, in addition to the log line at level info that every refusal has. */
 export function noteRefusal(outcome: Outcome & Refusal, known: OutcomeContext, context: RefusalParts): void {
   const { delivery, rawBytes } = known;
   if (!delivery) return;
@@ -82,7 +82,7 @@ export function noteRefusal(outcome: Outcome & Refusal, known: OutcomeContext, c
   context.onRefused?.({ headers, method, url, targetUri, sender, outcome, ...(rawBytes && { rawBytes }) });
 }
 
-/** The requested URL, as far as it is known: the configured one if that is exact. */
+/** The requested URL, as far as it is known. If `publicUrl` is exact, it is the configured one. */
 const urlOf = (known: OutcomeContext, context: RefusalParts): string | undefined =>
   targetOf(known, context) ?? known.delivery?.url;
 
@@ -93,7 +93,8 @@ function targetOf({ selected }: OutcomeContext, { config }: RefusalParts): strin
 }
 
 /**
- * Subject of a refusal's alarm: the proved sender, or else all that are registered, none of whom is proved.
+ * The senders that a refusal's alarm is about: the proved sender, or else all that are registered at the URL, of
+ * which none is proved.
  */
 function aboutOf(
   known: OutcomeContext,
@@ -108,9 +109,9 @@ function aboutOf(
 }
 
 /**
- * Raises an alarm for a refusal that another setting of ours would have avoided (verification.md §2.37). If
- * no sender is proved, there is one alarm a minute for all that are registered at the URL, because anybody
- * can vary its spelling.
+ * Raises an alarm for a refusal that another setting of the receiver would have prevented (verification.md §2.37).
+ * If no sender is proved, there is one alarm a minute for all senders registered at the URL, because anybody can
+ * vary the URL's spelling.
  */
 function raiseSettingAlarm(
   { code, detail, response, challenge }: Outcome & Refusal,
@@ -135,9 +136,9 @@ function raiseSettingAlarm(
 }
 
 /**
- * Logs a sender's first refusal with a code in a minute, for its owner. The sender is taken from the key id,
- * if a configured sender has that key. Without such a key it has no line of its own, so that it cannot hide
- * another's.
+ * Logs the first refusal of a sender with each code in a minute. The sender is the configured one that has the
+ * named key. A delivery without such a key shares a line with others of its kind, so that it cannot suppress a
+ * known sender's line.
  */
 function logFirst(
   { code, detail }: Refusal,
@@ -161,17 +162,17 @@ function logFirst(
   logger.warn(fields, `a delivery was refused: ${detail}`);
 }
 
-/** One body a second: enough for an example of each fault, and a flood of refusals costs no more. */
+/** One body a second is enough for an example of each mistake, and a flood of refusals costs no more than that. */
 const SAMPLE_EVERY_MS = 1_000;
 
 type Finish = (raw: Verdict, known: OutcomeContext) => Outcome;
 
-/** Returns the refusal at once, or an upload that leads to it when the body is there. */
+/** Returns the refusal at once, or an upload that gives the refusal when the body has arrived. */
 export type BodySampling = (refusal: Refusal, known: OutcomeContext) => Promise<Refusal | Upload>;
 
 /**
- * Reads the body of a header-refused delivery for `onRefused`, at most once a second, and only if its key id
- * is a known sender's. It decides nothing: the answer is the refusal, with or without the body.
+ * Reads the body of a delivery that was refused by its headers, for `onRefused`. At most one body a second is read,
+ * and only if a known sender has the named key. The answer is the refusal, with or without the body.
  */
 export function createBodySampling(context: RefusalParts, finish: Finish): BodySampling {
   const maxBytes = context.onRefused ? context.refusedBodyBytes : 0;

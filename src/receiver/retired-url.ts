@@ -7,15 +7,15 @@ import { type Refusal, type Unavailability, unavailable } from '../shared/outcom
 import type { Selected } from '../stages/selected.ts';
 import type { Lifecycle } from './lifecycle.ts';
 
-/** Codes for credentials that do not count: while others do, and when none do. */
+/** Codes of refusals for wrong credentials: while other credentials are accepted at the URL, and if none are. */
 const OF_CREDENTIALS: ReadonlySet<RefusedCode> = new Set([
   'webhook_signature_invalid',
   'webhook_mode_mismatch',
 ]);
 
 /**
- * Replaces a refusal by 503 if its credentials were retired (told.md §4.2): the seller cannot know, and must
- * not lose the event. A signed delivery is judged as ever.
+ * Replaces a refusal by 503 if the delivery has credentials that the owner retired (told.md §4.2). The seller
+ * cannot know of it and must not lose the event. A signed delivery is answered as before.
  */
 export function retiredOr<R extends Refusal | Unavailability>(
   rejection: R,

@@ -1,4 +1,4 @@
-// Checks store, schema, durability, identity and keys before the first delivery, and loads what deliveries
+// Checks store, schema, durability, identity and keys before the first delivery, and loads the code that deliveries
 // need (admission.md §2.13, §7).
 // Called by `ready()`, `start()`, the first delivery, the worker and health checks.
 
@@ -16,8 +16,8 @@ import { isLess } from '../stores/durability.ts';
 import { toldIdentity } from '../stores/identity.ts';
 
 /**
- * Checks that the store's settings keep enough; if they cannot be read, the owner's declaration counts.
- * @param lowered called if less is kept later on, but still enough.
+ * Checks that the store's settings are durable enough. If they cannot be read, the owner's declaration is used.
+ * @param lowered called if durability is later reduced, but is still sufficient.
  */
 async function checkDurability(
   store: Store,
@@ -39,7 +39,10 @@ async function checkDurability(
   );
 }
 
-/** @throws ConfigError if the store is not the one that `expectStoreId` names. */
+/**
+ * Checks the identity of the store and returns its id.
+ * @throws ConfigError if the store is not the one that `expectStoreId` names.
+ */
 async function checkIdentity(options: ReceiverOptions, raiseAlarm: RaiseAlarm): Promise<string | undefined> {
   const id = await toldIdentity(options.store, raiseAlarm);
   if (id !== undefined) requireExpected(options, id);
@@ -58,9 +61,12 @@ const noop = (): void => undefined;
 
 /** @typeParam T The parts with which a receiver or a verifier works once it has started. */
 export interface Startup<T> {
-  /** Checks again, whatever the last result. */
+  /** Performs the check again, even if the last one succeeded. */
   readonly check: () => Promise<T>;
-  /** Resolves when a check has succeeded; checks if none has. @throws the errors of `check`. */
+  /**
+   * Resolves when a check has succeeded. Performs one if none has.
+   * @throws the errors of `check`.
+   */
   readonly passed: () => Promise<T>;
   /**
    * As `passed`, for deliveries. Returns no promise once a check has succeeded.
@@ -69,28 +75,28 @@ export interface Startup<T> {
   readonly ready: () => T | Promise<T>;
   readonly hasPassed: () => boolean;
   /**
-   * Forgets that a check has passed, because the receiver stops. Resolves when no check is in progress, at
-   * most after `graceMs`.
+   * Forgets that a check has passed, because the receiver stops. Resolves when no check is in progress, after
+   * `graceMs` at the latest.
    */
   readonly reset: (graceMs: number) => Promise<void>;
 }
 
 /** The startup of a receiver, which has a store. */
 export interface StoreStartup<T> extends Startup<T> {
-  /** Id of the store that the last successful check found. */
+  /** Returns the id of the store that the last successful check found. */
   readonly storeId: () => string | undefined;
 }
 
 interface CheckParts {
   readonly raiseAlarm: RaiseAlarm;
-  /** If true, nothing is checked: a store that was closed stays closed until the receiver starts. */
+  /** If true, nothing is checked, so that a closed store is not opened again before the receiver starts. */
   readonly isStopped: () => boolean;
 }
 
 interface LoadParts<T> extends CheckParts {
   readonly config: Pick<Config, 'senders' | 'durability'>;
   readonly keys: Pick<KeyResolver, 'warm'>;
-  /** Loads the code that is not needed before the first delivery. */
+  /** Loads code that is first needed by a delivery. */
   readonly load: () => Promise<T>;
 }
 
@@ -106,14 +112,15 @@ async function loadAndWarm<T>({ config, keys, load }: LoadParts<T>): Promise<T> 
 }
 
 /**
- * Loads keys and code for a verifier, which has no store. Runs before the first delivery, and again after a
- * failure, one at a time.
+ * The startup of a verifier, which has no store: loads keys and code. Runs before the first delivery, and again
+ * after a failure; only one run is in progress at a time.
  */
 export const startupWithout = <T>(context: LoadParts<T>): Startup<T> =>
   startupBy(() => loadAndWarm(context), context, 'the verifier was stopped. Call start().');
 
 /**
- * @param checkAll the check of everything. Its first result is kept.
+ * Makes a startup from its check.
+ * @param checkAll performs the whole check. The result of its first success is kept.
  * @param stopped message for a caller after a stop.
  */
 function startupBy<T>(
@@ -122,7 +129,7 @@ function startupBy<T>(
   stopped: string,
 ): Startup<T> {
   let loaded: T | undefined;
-  /** `loaded`, if a check of this run has succeeded. */
+  /** The loaded parts, if a check of this run of the receiver has succeeded. */
   let usable: T | undefined;
   let runs = 0;
   const running = new Map<'check', Promise<T>>();
@@ -168,8 +175,8 @@ function startupBy<T>(
 const STOPPED = 'the receiver was stopped. Call start(): it opens the store again and accepts deliveries.';
 
 /**
- * Checks store, schema, settings and keys. Runs before the first delivery, and again after a failure, one at
- * a time.
+ * The startup of a receiver: checks store, schema, settings and keys. Runs before the first delivery, and again
+ * after a failure; only one run is in progress at a time.
  */
 export function createStartup<T>(context: StartupParts<T>): StoreStartup<T> {
   const { options, raiseAlarm, outages, storeHold } = context;
@@ -190,7 +197,8 @@ export function createStartup<T>(context: StartupParts<T>): StoreStartup<T> {
     await checkDurability(options.store, context.config.durability, lowered);
     storeId = await checkIdentity(options, raiseAlarm);
     const loaded = await loadAndWarm(context);
-    // Later its accepts report success; a check writes nothing.
+    // A success is reported here only for the first check. Later the calls of `Store.accept` report it; a check
+    // writes nothing.
     if (!startup.hasPassed()) outages.store();
     return loaded;
   }

@@ -4,17 +4,17 @@
 import type { Store } from '../stores/store.ts';
 
 /**
- * Receivers that opened a store and have not stopped, by store. Weak, so that an unused store is forgotten.
+ * For each store, the receivers that opened it and have not stopped. Weak, so that an unused store is forgotten.
  */
 const holders = new WeakMap<Store, Set<object>>();
 
-/** A receiver's hold on its store, which several receivers of one process may share. */
+/** A receiver's use of its store, which several receivers of one process may share. */
 export interface StoreHold {
-  /** Called before the store is opened: nobody else closes it from now on. */
+  /** Called before the store is opened. From then on no other receiver closes it. */
   readonly take: () => void;
   /** Called if the store could not be opened. */
   readonly drop: () => void;
-  /** Closes the store, unless another receiver holds it. */
+  /** Closes the store, unless another receiver is using it. */
   readonly close: () => Promise<void>;
 }
 

@@ -1,4 +1,4 @@
-// Takes the body of a delivery whose headers passed, chunk by chunk, within bounds of memory and time
+// Takes the body of a delivery whose headers passed, chunk by chunk, with limits on memory and time
 // (verification.md §2.33).
 // Adapters call `add`, `end` and `abort` on the ticket that `receiver.open` returned.
 
@@ -15,17 +15,17 @@ import { isBytes } from '../shared/realms.ts';
 /** Smaller chunks are copied into blocks of this size. Bytes. */
 const BLOCK_BYTES = 4096;
 
-/** A body in the order of its bytes, in no more pieces than its size justifies. */
+/** The chunks of a body in order, merged into no more pieces than its size needs. */
 export interface Pieces {
   add(chunk: Uint8Array): void;
-  /** Returns the pieces, once. */
+  /** Returns the pieces. To be called once. */
   take(): readonly Uint8Array[];
 }
 
 /**
- * Collects chunks. A `Uint8Array` costs hundreds of bytes beside its content, and the uploader chooses the
- * size of the content. An upload of single bytes, kept as they came, would take many times the counted
- * memory, so small chunks are copied. The first is not, because most bodies are one chunk.
+ * Collects chunks. A `Uint8Array` costs hundreds of bytes in addition to its content, and the sender chooses the
+ * size of the chunks. An upload in single bytes, kept as it came, would take many times the counted memory, so
+ * small chunks are copied together. The first is not copied, because most bodies have only one.
  */
 export function createPieces(): Pieces {
   const pieces: Uint8Array[] = [];
@@ -66,19 +66,17 @@ export function createPieces(): Pieces {
   };
 }
 
-/**
- * Memory for bodies that are being read or not yet answered: the most that uploads may take of this process.
- */
+/** Limits the memory for bodies that are being read or not yet answered, in this process. */
 export interface BufferBudget {
-  /** False if there is no room for that many more bytes; nothing was counted then. */
+  /** Reserves memory. If there is not enough, returns false and reserves nothing. */
   readonly reserve: (sender: string, bytes: number) => boolean;
   readonly release: (sender: string, bytes: number) => void;
 }
 
 /**
- * A sender may hold as much as it leaves free for the others, and at least the assured amount. However many
- * uploads one sender holds open, there is room for the next sender.
- * @param maxBytes of all senders together.
+ * Makes a budget. A sender may use at most as much as it leaves free for the others, but always the assured amount.
+ * So there is room for another sender, however many uploads one sender keeps open.
+ * @param maxBytes for all senders together.
  * @param assured bytes for each sender: one body, or all if there is only one sender.
  */
 export function createBufferBudget(maxBytes: number, assured: number): BufferBudget {
@@ -102,21 +100,21 @@ export function createBufferBudget(maxBytes: number, assured: number): BufferBud
   };
 }
 
-/** Headers that passed, and the steps for their body. */
+/** A delivery whose headers passed, with the functions for its body. */
 export interface Upload {
   readonly kind: 'upload';
   readonly proof: Pick<Proof, 'sender' | 'nonce'>;
   readonly hashes: Hashes;
-  /** Announced bytes; undefined if none were announced. */
+  /** Length of the body by its header; undefined if the header is absent. */
   readonly declared: number | undefined;
   readonly maxBytes: number;
   /** Never rejects. */
   readonly finish: (body: WholeBody) => Promise<Outcome>;
-  /** Makes the answer if no whole body comes. */
+  /** Makes the answer if the body does not arrive completely. */
   readonly fail: (verdict: Refusal | Unavailability) => Outcome;
 }
 
-/** Gives a ticket for a body, or the reason why it cannot come now. */
+/** Returns a ticket for a body, or the reason why the body cannot be taken now. */
 export type Tickets = (upload: Upload) => Ticket | Unavailability;
 
 interface TicketParts {
@@ -150,17 +148,22 @@ function misused(): never {
 
 /** A body as it arrives. */
 interface Body {
-  /** Bytes so far. */
+  /** Number of bytes received so far. */
   size: number;
   /** The first chunk; most bodies have no other. */
   first: Uint8Array | undefined;
-  /** All chunks, from the second on. */
+  /** All chunks after the first. */
   pieces: Pieces | undefined;
-  /** The hash so far, from the second chunk on: a single chunk is hashed twice as fast in one call. */
+  /**
+   * The running hash, used from the second chunk on. A single chunk is hashed in one call, which is twice as fast.
+   */
   stream: Sha256Stream | undefined;
 }
 
-/** @param hashes if the body is to be hashed. */
+/**
+ * Adds a chunk to a body.
+ * @param hashes present if the body must be hashed.
+ */
 function addChunk(body: Body, chunk: Uint8Array, hashes: Hashes | undefined): void {
   if (chunk.byteLength === 0) return;
   body.size += chunk.byteLength;
@@ -179,8 +182,8 @@ function addChunk(body: Body, chunk: Uint8Array, hashes: Hashes | undefined): vo
 }
 
 /**
- * Takes the bodies of deliveries whose headers passed: counts them, and keeps them while there is room. Each
- * nonce may have one body in progress, so that captured headers hold no more than one.
+ * Makes tickets for the bodies of deliveries whose headers passed. Bodies are counted, and accepted while there is
+ * memory. Only one body may be in progress for each nonce, so that captured headers cannot occupy more.
  */
 export function createTickets(context: TicketParts): Tickets {
   const { maxBodyBytes, maxBufferedBytes, bodyDeadlineMs, senders } = context.config;
@@ -205,8 +208,8 @@ export function createTickets(context: TicketParts): Tickets {
     const { proof, hashes, maxBytes, finish, fail } = upload;
     const owner = proof.sender?.agentUrl ?? '';
     const budget: BufferBudget = proof.sender ? proved : unproved;
-    // Checked and released at once: a body that surely does not fit need not come. Bytes are counted when
-    // they come, not when they are announced.
+    // Reserved and released at once, only to refuse a body that certainly does not fit. Bytes are counted when they
+    // arrive, not when they are declared.
     const { declared = 0 } = upload;
     if (!budget.reserve(owner, declared)) return bufferFull();
     budget.release(owner, declared);
@@ -221,7 +224,7 @@ export function createTickets(context: TicketParts): Tickets {
     let ended = false;
     const { promise: outcome, resolve: settle, reject } = Promise.withResolvers<Outcome | undefined>();
     const release = (): void => budget.release(owner, held);
-    /** Ends the body: no more chunks are taken. */
+    /** Ends the body; further chunks are refused. */
     const close = (): void => {
       ended = true;
       clearTimeout(deadline);
@@ -233,7 +236,7 @@ export function createTickets(context: TicketParts): Tickets {
       settle(fail(verdict));
       return false;
     };
-    // One deadline for the whole body, because an idle timeout does not stop a slow drip.
+    // One deadline for the whole body, because an idle timeout would not stop a sender that sends slowly.
     const deadline: ReturnType<typeof setTimeout> = setTimeout(() => {
       failed(unavailable('body_timeout', `the body was not complete after ${bodyDeadlineMs} ms`));
     }, bodyDeadlineMs);

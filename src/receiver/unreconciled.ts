@@ -1,4 +1,5 @@
-// Finds media buys whose reports nobody reconciles, because no process does or none keeps up (owed.md §5.3).
+// Finds media buys whose reports are not reconciled, because no process does it or none is fast enough (owed.md
+// §5.3).
 // Called by `receiver.health`, if there are registrations.
 
 import type { Health } from '../config/reports.ts';
@@ -9,15 +10,19 @@ import { hasReports, streamIn } from '../windows/stream.ts';
 type Unreconciled = NonNullable<Health['unreconciled']>;
 
 /**
- * A reconciler looks at a stream within seconds of its due time, so an hour late means that none does. Ms.
+ * A reconciler checks each media buy within seconds of its due time. If one is an hour late, no reconciler is
+ * running. Ms.
  */
 const OVERDUE_MS = 3_600_000;
-/** Streams that are read: if nobody reconciles, the first ones are overdue like all others. */
+/** Media buys that are read. Without a reconciler all are overdue, so the first ones are sufficient. */
 const MOST_READ = 100;
-/** Minimum time between two look-ups: the result changes slowly, and health is asked often. Ms. */
+/** Minimum time between two reads, because the result changes slowly and health is asked often. Ms. */
 const ASK_EVERY_MS = 60_000;
 
-/** @returns the last result if the store does not answer within the time. */
+/**
+ * Makes the function that finds them.
+ * @returns the previous result if the store does not answer within `patienceMs`.
+ */
 export function createUnreconciled(
   rows: StoreRegistrations,
   now: () => number,

@@ -1,4 +1,4 @@
-// `createVerifier`: a receiver's checks without its store; the owner stores events and commits them
+// `createVerifier`: the checks of a receiver without its store; the owner stores events and then commits them
 // (admission.md §2.18, §2.19).
 // It shares the stages up to `read` with the receiver, through `verify.ts`.
 
@@ -47,7 +47,7 @@ const burning = (read: Identified, ready: ReadyVerifier): ReadyVerifier & BurnCo
   store: ready.nonces.of(read),
 });
 
-/** Commits a delivery whose event the owner has stored: burns its nonce and finishes its outcome. */
+/** Commits a delivery whose event the owner has stored: records its nonce as used, and makes its outcome. */
 async function committed(
   read: ReadEvent,
   known: OutcomeContext,
@@ -65,10 +65,10 @@ async function committed(
   });
 }
 
-/** A delivery that its owner stores and then commits. */
+/** A verified delivery; the owner stores its event and then calls `commit`. */
 function verified(read: ReadEvent, known: OutcomeContext, ready: ReadyVerifier): VerifiedDelivery {
   let ended: Promise<Committed> | undefined;
-  // An earlier call may have burned the nonce and lost its answer.
+  // True after a failed call: it may have recorded the nonce although its answer was lost.
   let mayBeBurned = false;
   return {
     kind: 'verified',

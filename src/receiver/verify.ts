@@ -1,6 +1,6 @@
-// The stages that a receiver and a verifier share: `enter` judges the headers, `readWhole` the body
-// (admission.md §2.1).
-// Between the two a ticket may wait for the body.
+// The stages that a receiver and a verifier share: `enter` checks the headers, `readWhole` the body (admission.md
+// §2.1).
+// Between them, a ticket may wait for the body.
 
 import type { Proof, WholeBody } from '../auth/auth-contract.ts';
 import type { RequestInfo } from '../config/receiver-options.ts';
@@ -29,14 +29,15 @@ import type { ReadyVerifying, VerifyingContext, VerifyingParts } from './verifyi
 
 type Rejection = Refusal | Unavailability;
 
-/** Facts of a delivery at its arrival. */
+/** Facts about a delivery when it arrives. */
 export interface Arrival extends OutcomeContext {
   readonly delivery: Head;
 }
 
 /**
- * @param rawBytes the body, if it is there.
- * @throws ConfigError for the caller's mistakes: unusable headers, or no `url` if one is needed.
+ * Makes these facts.
+ * @param rawBytes the body, if it is available.
+ * @throws ConfigError for the caller's mistakes: unusable headers, or no `url` although one is needed.
  */
 export function arrival(
   { config }: VerifyingParts,
@@ -51,7 +52,7 @@ export function arrival(
   return { watch, who: {}, delivery, signal, rawBytes };
 }
 
-/** Finishes a thrown fault as an outcome. */
+/** Converts a thrown error to an outcome. */
 export function faulted(
   error: unknown,
   known: OutcomeContext,
@@ -60,7 +61,7 @@ export function faulted(
   return finishOutcome(faultVerdict(error, context), known, context);
 }
 
-/** Counts the work as in progress until it is answered. */
+/** Counts a delivery as in progress while `work` runs. */
 export async function counted<T>(
   context: VerifyingParts,
   known: OutcomeContext,
@@ -77,7 +78,7 @@ export async function counted<T>(
   }
 }
 
-/** A delivery whose headers passed; the second half begins with it. */
+/** A delivery whose headers passed; its body is processed with these facts. */
 export interface Entered<R> {
   readonly kind: 'entered';
   readonly parts: R;
@@ -92,7 +93,7 @@ export function passed({ watch }: OutcomeContext, what: Parameters<DeliveryWatch
 
 const loadRare = (): Promise<typeof import('./rare.ts')> => import('./rare.ts');
 
-/** Judges the headers: guard, select, authenticate. */
+/** Checks the headers: the stages guard, select and authenticate. */
 export async function enter<R extends ReadyVerifying>(
   context: VerifyingContext<R>,
   known: Arrival,
@@ -104,7 +105,7 @@ export async function enter<R extends ReadyVerifying>(
   const guarded = guard(head, context, known.rawBytes);
   if (isRejection(guarded)) return guarded;
 
-  // A value that is already there is not awaited, which would cost a turn.
+  // A value that is already available is not awaited, because that would delay it.
   const checked = context.startup.ready();
   const ready = isThenable(checked) ? await checked : checked;
   const found = select(guarded, ready, loadRare);
@@ -124,12 +125,12 @@ export async function enter<R extends ReadyVerifying>(
   return { kind: 'entered', parts: ready, selected, proof, arrivedAt };
 }
 
-/** Converts a refusal if more senders were configured than are considered. */
+/** Converts a refusal to a fault if more senders are configured than were considered. */
 function explained(rejection: Rejection, { refused }: Selected): Rejection {
   return refused && rejection.kind === 'refused' ? refused(rejection) : rejection;
 }
 
-/** Asks registrations, which alone know the credentials that were retired. */
+/** After a refusal, asks registrations if the credentials were retired. */
 function rejected(
   proof: Rejection,
   selected: Selected,
@@ -143,8 +144,8 @@ function rejected(
 type Whole = Rejection | Read | ReadChallenge;
 
 /**
- * Authenticates and reads the body. The result is an event, a question to the owner, or neither. Returns a
- * promise only if something has to be waited for.
+ * Authenticates and reads the body. The result is an event, a proof of control, or a reason for having neither.
+ * Returns a promise only if it has to wait.
  */
 export function readWhole(
   entered: Entered<ReadyVerifying>,
@@ -167,7 +168,7 @@ function readAuthentic(
   passed(known, 'verified');
   const { sender, target } = authentic.identity;
   known.who = { sender: sender.agentUrl };
-  // The delivery is for another base than the first that was tried.
+  // The delivery was verified for another base URL than the one that was tried first.
   if (target && target !== selected.target) known.selected = { target, senders: selected.senders };
   announceLegacy(authentic.identity, context.legacySeen, context.raiseAlarm);
 
@@ -180,7 +181,7 @@ function readAuthentic(
   return isThenable(checked) ? checked.then((body) => noted(known, body)) : noted(known, checked);
 }
 
-/** Checks the token of senders that have one in addition to their signature. */
+/** Checks the token, for senders that have one in addition to their signature. */
 function withToken<R extends Read | ReadChallenge>(
   body: R,
   { headers }: Head,
@@ -203,7 +204,7 @@ async function tokenChecked<R extends Read | ReadChallenge>(
   return policy ? checkToken(body, headers, policy, context) : body;
 }
 
-/** Notes the facts of an event before it is admitted. */
+/** Records facts about an event, for the outcome, before it is admitted. */
 function noted(known: OutcomeContext, body: Whole): Whole {
   if (isRejection(body) || !body.claim) return body;
   known.event = body.reading.event;
@@ -211,7 +212,7 @@ function noted(known: OutcomeContext, body: Whole): Whole {
   return body;
 }
 
-/** Answers a proof of control, which asks the owner a question. */
+/** Answers a proof of control, which needs a decision by registrations or the owner. */
 export async function challenged(
   body: ReadChallenge,
   context: ReadyVerifying & BurnContext,

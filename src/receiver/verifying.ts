@@ -1,5 +1,5 @@
 // Makes the parts that a receiver and a verifier share: logs, alarms, keys, crypto engine, lifecycle.
-// Code that only deliveries need is loaded by the startup check, so that importing the package stays quick.
+// Code that only deliveries need is loaded by the startup check, so that importing the package is fast.
 
 import { refusedHook } from '../config/refused-hook.ts';
 import type { AuthContext } from '../auth/auth-contract.ts';
@@ -34,7 +34,7 @@ export interface VerifyingParts extends RefusalParts {
   readonly instruments: Instruments;
   readonly onOutcome: (outcome: Outcome) => void;
   readonly outages: Outages;
-  /** Agent URLs of senders about whose legacy authentication the owner was told. */
+  /** Agent URLs of senders for which the warning about legacy authentication was already raised. */
   readonly legacySeen: Set<string>;
   readonly newId: () => string;
 }
@@ -48,7 +48,7 @@ export interface VerifyingContext<R> extends VerifyingParts {
 export interface Loaded {
   readonly hashes: Hashes;
   readonly readBody: ReadBody;
-  /** Chooses the engine at first use. Returns no promise after that. */
+  /** Returns the parts for authentication. The engine is chosen at first use; after that no promise is returned. */
   readonly authContext: () => AuthContext | Promise<AuthContext>;
 }
 
@@ -56,15 +56,15 @@ export interface Loaded {
 export type ReadyVerifying = VerifyingParts & Loaded;
 
 /**
- * Loads the code of the engines. The startup check loads it too, so that the first delivery does not wait.
+ * Loads the code of the engines. The startup check calls it too, so that the first delivery does not wait for it.
  */
 const loadCrypto = (): Promise<typeof import('../crypto/index.ts')> => import('../crypto/index.ts');
 
 type Engine = () => Promise<CryptoEngine>;
 
 /**
- * A random UUID as one flat string. Node builds a UUID of pieces, and their tree takes ten times the text's
- * memory for as long as a store keeps it. Reading a character flattens it.
+ * A random UUID as one flat string. Node builds a UUID as a tree of pieces, which takes ten times the memory for as
+ * long as a store keeps it. Reading a character makes it flat.
  */
 function newId(): string {
   const id = globalThis.crypto.randomUUID();
@@ -75,16 +75,19 @@ function newId(): string {
 /** Options that a receiver and a verifier have in common and that are not in `Config`. */
 type Options = Pick<ReceiverOptions, 'onHandled' | 'registrations'> & VerifierOptions;
 
-/** Arguments in addition to the options. */
+/** Arguments that are not options. */
 interface Given {
   readonly config: Config;
-  /** Keeps thumbprints of keys and has a clock of its own. A verifier has none. */
+  /** The store, for the thumbprints of keys and its clock. A verifier has none. */
   readonly store?: Pick<Store, 'name' | 'clock' | 'registrations'> | undefined;
   /** The crypto engine to use instead of the runtime's fastest: for tests. */
   readonly engineName?: CryptoEngine['name'] | undefined;
 }
 
-/** @returns the parts, and a function that loads the rest of them. */
+/**
+ * Makes the shared parts.
+ * @returns the parts, and a function that loads the remaining ones.
+ */
 export function createVerifyingParts(
   options: Options,
   { config, store, engineName }: Given,
@@ -145,9 +148,7 @@ export function createVerifyingParts(
   return { parts, load: () => loadFor(parts, engine, store) };
 }
 
-/**
- * Loads hashes, the reader of bodies and the engines. The reader brings the schemas, a fifth of the package.
- */
+/** Loads hashes, the parser of bodies and the engines. The parser includes the schemas, a fifth of the package. */
 async function loadFor(parts: VerifyingParts, engine: Engine, store: Given['store']): Promise<Loaded> {
   const [hashes, { readBody }, { installedSodium }] = await Promise.all([
     loadHashes(),
@@ -160,7 +161,7 @@ async function loadFor(parts: VerifyingParts, engine: Engine, store: Given['stor
   const context = { protocols, hashes, keys, hostCheck: config.hostCheck, raiseAlarm, setUp };
   let auth: AuthContext | undefined;
   const chosen = async (): Promise<AuthContext> => (auth ??= { ...context, engine: await engine() });
-  // An installed sodium-native is examined before the first delivery.
+  // An installed sodium-native is tested before the first delivery.
   if (config.verification !== 'pool' && installedSodium()) await engine();
   return { hashes, readBody, authContext: () => auth ?? chosen() };
 }

@@ -37,8 +37,8 @@ export function tokenOf(given: unknown, { protocol, hostname }: URL): TokenSourc
 }
 
 /**
- * Asks the token source, within `ms` and until the signal fires: a function that never settles holds up no
- * call.
+ * Calls the token function, at most for `ms` and until the signal aborts, so that a function that never settles
+ * blocks no call.
  * @throws RegistryError
  */
 async function askToken(
@@ -61,10 +61,13 @@ async function askToken(
   throw new RegistryError('unauthorized', 'the token function gave no bearer token');
 }
 
-/** First characters by which a token is recognised: the text may have been cut within it. */
+/** Number of first characters by which a token is recognised, because the text may have been cut off inside it. */
 const KNOWN_BY = 8;
 
-/** `text` without the token or the beginning of one: some servers repeat what they were sent. */
+/**
+ * Returns `text` with every token, or the beginning of one, replaced, because some servers repeat what they were
+ * sent.
+ */
 function withoutToken(token: string | undefined, text: string): string {
   if (token === undefined) return text;
   const start = token.slice(0, KNOWN_BY).replaceAll(/[.+/]/g, String.raw`\$&`);
@@ -108,8 +111,8 @@ interface RegistryAnswer extends Answered {
 }
 
 /**
- * First wait between attempts if the answer names none, ms. It doubles each time; at most as much as the
- * first is added to any wait at random.
+ * First wait between attempts if the answer names none, ms. It doubles each time. To any wait a random part is
+ * added, at most as long as the first wait.
  */
 const FIRST_WAIT_MS = 1_000;
 
@@ -117,9 +120,9 @@ const FIRST_WAIT_MS = 1_000;
 const MAX_MESSAGE = 500;
 
 /**
- * Sends a call and reads its answer. A GET that is answered 429 or 503 is sent again, after the time that
- * `Retry-After` names. Any call is sent once more after 401, which means that nothing was done, if there is
- * another token.
+ * Sends a call and reads its answer. A GET that is answered 429 or 503 is sent again, after the time in
+ * `Retry-After`. After 401 nothing was done, so any call is sent once more if the token function returns another
+ * token.
  * @returns a 2xx.
  * @throws RegistryError
  */
@@ -189,7 +192,7 @@ async function sendOnce(
     throw new RegistryError('unreachable', withoutToken(token, fetchFailure(error)));
   } finally {
     clearTimeout(timer);
-    // A body that was not read must not hold its connection.
+    // Aborting frees the connection of a body that was not read.
     controller.abort(new Error('done'));
   }
 }

@@ -156,7 +156,10 @@ export function runQuery(
   return { run_id: runId, [rowCapParameter]: maxRows };
 }
 
-/** `path` behind the base URL, which it cannot leave: the token is sent only where the owner said. */
+/**
+ * The URL of `path` below the base URL. A path cannot lead outside it, because the token may be sent only where the
+ * owner said.
+ */
 function urlOf(baseUrl: URL, path: unknown, query: RequestOptions['query'] = {}): string {
   const base = baseUrl.pathname.replace(/\/$/, '');
   if (typeof path !== 'string' || !path.startsWith('/') || path.includes('#')) {
@@ -164,7 +167,7 @@ function urlOf(baseUrl: URL, path: unknown, query: RequestOptions['query'] = {})
   }
   const written = `${baseUrl.origin}${base}${path}`;
   const url = URL.canParse(written) ? new URL(written) : undefined;
-  // Dot segments, a backslash or a second slash would be read as something else by the parser.
+  // The URL parser would read dot segments, a backslash or a second slash as something else.
   if (url?.origin !== baseUrl.origin || `${url.pathname}${url.search}` !== `${base}${path}`) {
     throw badArgument('path: has dot segments, or characters that have to be percent-encoded');
   }

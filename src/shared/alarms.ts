@@ -1,13 +1,12 @@
-// The types of alarms and loggers, and the page of the documents that explains each code (admission.md
-// §2.14).
-// Used by everything that raises an alarm; `alarmRaiser` in `logging.ts` delivers them.
+// The types of alarms and loggers, and the page of the documentation that explains each code (admission.md §2.14).
+// Used by all code that raises an alarm; `alarmRaiser` in `logging.ts` delivers alarms to the owner.
 
 import type { AlarmCode, RefusedCode, UnavailableCode } from './codes.ts';
 
-/** Names the heading of docs/errors.md about the code of an answer. */
+/** The heading in docs/errors.md that explains the code of an answer. */
 export const docsOf = (code: RefusedCode | UnavailableCode): string => `docs/errors.md#${code}`;
 
-/** Codes of alarms that are also codes of answers: docs/errors.md explains them. */
+/** Alarm codes that are also codes of answers, so that docs/errors.md explains them. */
 const OF_ANSWERS: Readonly<Record<AlarmCode & (RefusedCode | UnavailableCode), true>> = {
   unsupported_media_type: true,
   unsupported_content_encoding: true,
@@ -27,8 +26,8 @@ const OF_ANSWERS: Readonly<Record<AlarmCode & (RefusedCode | UnavailableCode), t
 };
 
 /**
- * Codes of alarms about calls to sellers and what sellers owe: docs/call-alarms.md explains them,
- * docs/alarms.md the others.
+ * Codes of alarms about calls to sellers, and about what sellers owe. docs/call-alarms.md explains them;
+ * docs/alarms.md explains the others.
  */
 const OF_CALLS: ReadonlySet<AlarmCode> = new Set([
   'operation_orphaned',
@@ -51,7 +50,7 @@ const OF_CALLS: ReadonlySet<AlarmCode> = new Set([
 
 const isOfAnswers = (code: AlarmCode): code is keyof typeof OF_ANSWERS => Object.hasOwn(OF_ANSWERS, code);
 
-/** Names the heading of a page of the package about an alarm. */
+/** The heading in the package's documentation that explains an alarm. */
 export const alarmDocsOf = (code: AlarmCode): string =>
   isOfAnswers(code) ? docsOf(code) : `docs/${OF_CALLS.has(code) ? 'call-alarms' : 'alarms'}.md#${code}`;
 

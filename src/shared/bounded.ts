@@ -1,6 +1,7 @@
-// Keeps a map within a bound by forgetting its oldest entry, for everything that strangers could make grow.
+// Limits the size of a map by dropping its oldest entry.
+// Used for every map that strangers could make grow.
 
-/** Puts an entry last. If the map is full, the entry that was put longest ago is forgotten. */
+/** Adds an entry at the end. If the map is full, the entry that was added longest ago is dropped. */
 export function putBounded<K, V>(map: Map<K, V>, key: K, value: V, most: number): V {
   map.delete(key);
   const [oldest] = map.keys();

@@ -71,7 +71,7 @@ export const CODES = {
   // On our side: always 503, never 4xx
   keys_unavailable: ['unavailable'],
   store_unavailable: ['unavailable'],
-  /** The signature's window does not hold by this receiver's clock, and that clock is wrong. */
+  /** The time is outside the signature's window by this receiver's clock, and that clock is wrong. */
   clock_skew: ['unavailable', 'alarm'],
   not_durable: ['unavailable'],
   in_flight: ['unavailable'],
@@ -81,7 +81,7 @@ export const CODES = {
   handler_timeout: ['unavailable'],
   body_timeout: ['unavailable'],
   body_consumed: ['unavailable'],
-  /** Bodies in memory reached `maxBufferedBytes`. */
+  /** The memory for bodies (`maxBufferedBytes`) is full. */
   overloaded: ['unavailable', 'alarm'],
   shutting_down: ['unavailable'],
   misconfigured: ['unavailable', 'alarm'],
@@ -91,7 +91,7 @@ export const CODES = {
   dead: ['alarm'],
   cap_near: ['alarm'],
   cap_reached: ['alarm'],
-  /** Another terminal status of the task came before, under another key (admission.md §5.4a). */
+  /** A second terminal status of a task, under another key (admission.md §5.4a). */
   second_terminal_status: ['alarm', 'warning'],
   /**
    * A task's terminal status came under a key that was used before for something else: it is not handled
@@ -114,7 +114,7 @@ export const CODES = {
   /** brand.json has no entry for the agent URL, or several that differ (verification.md §2.28). */
   agent_not_listed: ['alarm'],
   /**
-   * Another edition accepts the purpose of the key that a delivery names: the sender may speak that edition.
+   * The key named in a delivery has a purpose that only another edition accepts: the sender may use that edition.
    */
   key_purpose_refused: ['alarm'],
   /**
@@ -126,7 +126,8 @@ export const CODES = {
   key_owner_unchecked: ['alarm'],
   jwks_uri_moved: ['alarm'],
   /**
-   * A publisher's adagents.json begins to pin an agent's keys, for this process: from now on the pins decide.
+   * For the first time in this process, a publisher's adagents.json pins an agent's keys: from now on the pins
+   * decide.
    */
   publisher_pins: ['alarm'],
   /** A publisher pins a key for an agent that is not in the agent's JWKS, and a delivery used it. */
@@ -140,11 +141,11 @@ export const CODES = {
   revocation_overflow: ['alarm'],
   admission_pressure: ['alarm'],
   senders_failed: ['alarm'],
-  /** Events are due that no worker leases (admission.md §4.13). */
+  /** Events are due, and no worker leases them (admission.md §4.13). */
   queue_unattended: ['alarm'],
-  /** A call that nobody has settled cannot be repeated any more: its result is unknown. */
+  /** A call whose result is unknown was settled by nobody, and can no longer be repeated. */
   operation_orphaned: ['alarm'],
-  /** Two channels report the end of a task differently: the first is kept. */
+  /** Two channels report different ends of a task. The first is used. */
   terminal_differs: ['alarm'],
   /** A seller's answer was refused: too large, too deep, or impossible to keep (calls.md §4.10). */
   answer_refused: ['alarm', 'thrown'],
@@ -191,7 +192,7 @@ export const CODES = {
   handlers_failing: ['alarm'],
   /** From `serve`: the sink has taken no event for 10 s; raised again each hour. */
   sink_unavailable: ['alarm'],
-  /** The store was made just now. If an older one should be there, its volume may be missing. */
+  /** The store has just been created. If an older one should exist, its volume may be missing. */
   store_created: ['alarm'],
   /** `serve` has read its configuration again and rejected it: the former one stays (serve.md §1.8). */
   config_rejected: ['alarm'],
@@ -218,11 +219,11 @@ export const CODES = {
   wrapped_response: ['warning'],
   completed_without_data: ['warning'],
   later_artifact: ['warning'],
-  /** contract.md §6.9: must not appear there. */
+  /** A member that must not be there (contract.md §6.9). */
   report_has_aggregated_totals: ['warning'],
   report_has_notification_id: ['warning'],
   report_after_final: ['warning'],
-  /** More rows than the account of reports takes (owed.md §3.1). */
+  /** A report with more rows than are recorded as received (owed.md §3.1). */
   report_too_wide: ['warning'],
   /** A pulled window without `by_package` (owed.md §4.3). */
   pulled_without_packages: ['warning'],
@@ -233,7 +234,7 @@ export const CODES = {
    * is a fact of the delivery, so only its own run shows it: a worker and `redrive` read the stored body.
    */
   token_missing: ['warning'],
-  /** The payload of a known family lacks what identifies it, or has a member of the wrong type: handed to `other`. */
+  /** A known family's payload lacks an identifying member, or a member has the wrong type: passed to `other`. */
   invalid_notification: ['warning'],
   /** The result does not fit the schema given for its task type. */
   result_schema_mismatch: ['warning'],
@@ -305,7 +306,7 @@ export const CODES = {
   event_types_not_offered: ['registration'],
   /** The seller has no account, or several, with these members. */
   account_unknown: ['registration'],
-  /** An account, or an agent, has no place for another subscription. */
+  /** The account, or the agent, has no room for another subscription. */
   set_full: ['registration'],
 
   // `RegistryError`
@@ -327,7 +328,7 @@ export const CODES = {
 type Table<T extends Readonly<Record<string, readonly CodeKind[]>>> = T;
 type Codes = Table<typeof CODES>;
 
-/** The codes that show in one of these ways. */
+/** The codes that appear in a place of this kind. */
 type CodeOf<K extends CodeKind> = {
   [C in keyof Codes]: Extract<Codes[C][number], K> extends never ? never : C;
 }[keyof Codes];

@@ -1,5 +1,5 @@
-// The delivery as an adapter hands it over, and the forms of headers and body that callers may pass
-// (admission.md §2.8).
+// A delivery as an adapter passes it on, and the forms of headers and body that callers may pass (admission.md
+// §2.8).
 // Called at the arrival of every delivery, and by signing and the tools that read captured requests.
 
 import type { Hashes } from '../crypto/engine.ts';
@@ -24,11 +24,11 @@ export type HeadersInput =
   | readonly (readonly [string, string])[]
   | ReadonlyMap<string, readonly string[]>;
 
-/** One HTTP request without its body, as an adapter hands it over: nothing decoded, nothing normalised. */
+/** One HTTP request without its body, as an adapter passes it on. Nothing in it is decoded or normalised. */
 export interface Head {
   /** Upper case, e.g. `POST`. */
   readonly method: string;
-  /** Request target as received (`/path?query` or absolute); undefined for the two-argument call. */
+  /** Request target as received (`/path?query` or absolute). Undefined if the caller passed no request. */
   readonly url: string | undefined;
   /** True if a platform has rewritten `url` (`RequestInfo.urlNormalised`). */
   readonly urlNormalised?: boolean;
@@ -42,7 +42,7 @@ export interface Delivery extends Head {
 
 type Fields = Map<string, string[]>;
 
-/** Spellings that nearly every delivery has, each with the one string that the checks ask for later. */
+/** Common spellings of header names, each with the one lower-case string that later checks look up. */
 const COMMON_NAMES: ReadonlyMap<string, string> = new Map(
   [
     'Host',
@@ -65,7 +65,7 @@ function addLine(fields: Fields, name: string, value: string): void {
   else lines.push(trimmed(value));
 }
 
-/** Reads alternating names and values, as in `rawHeaders`; false for anything else. */
+/** Reads alternating names and values, as in `rawHeaders`. Returns false if the list is not of this form. */
 function addFlat(fields: Fields, input: readonly unknown[]): boolean {
   if (input.length % 2 !== 0) return false;
   for (let i = 0; i < input.length; i += 2) {
@@ -77,7 +77,7 @@ function addFlat(fields: Fields, input: readonly unknown[]): boolean {
   return true;
 }
 
-/** Reads pairs of a name and a value; false for anything else. */
+/** Reads pairs of a name and a value. Returns false if the list is not of this form. */
 function addPairs(fields: Fields, input: readonly unknown[]): boolean {
   for (const pair of input) {
     if (!Array.isArray(pair) || pair.length !== 2) return false;
@@ -107,8 +107,8 @@ const SPACE = 0x20;
 const TAB = 0x09;
 
 /**
- * Removes the optional white space (SP, HTAB) around a field value, which is not part of it (RFC 9110 §5.5).
- * By index, because a regular expression for the end takes quadratic time on white space inside.
+ * Removes white space (SP, HTAB) around a field value, which is not part of the value (RFC 9110 §5.5). It goes by
+ * index: a regular expression would take quadratic time on white space inside the value.
  */
 function trimmed(value: string): string {
   let start = 0;
@@ -137,8 +137,8 @@ export function headerFields(input: unknown): HeaderFields {
 }
 
 /**
- * The method in upper case, as `@method` is (verification.md §4.10); `POST` if none is given. Only ASCII
- * letters change, so no other letter becomes one of them.
+ * The method in upper case, like `@method` (verification.md §4.10); `POST` if none is given. Only ASCII letters are
+ * converted, so that no other letter becomes an ASCII one.
  * @throws ConfigError if it is not a string.
  */
 export function methodOf(given: unknown): string {
@@ -169,8 +169,8 @@ export function requireRawBytes(rawBytes: unknown): Uint8Array {
 }
 
 /**
- * UUID version 8 (RFC 9562 §5.8) of SHA-256(sender, NUL, idempotency key). It is the same on every retry, so
- * it serves as a job id or an upsert key anywhere.
+ * UUID version 8 (RFC 9562 §5.8) of SHA-256(sender, NUL, idempotency key). It is the same on every retry, so it can
+ * be used as a job id or an upsert key.
  */
 export function deliveryId(hashes: Hashes, sender: string, idempotencyKey: string): string {
   const digest = hashes.sha256Hex(`${sender}\0${idempotencyKey}`);

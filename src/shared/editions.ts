@@ -1,6 +1,5 @@
-// The table of protocol editions: each row says what is accepted and how some cases are answered
-// (verification.md §2.17).
-// Looked up once per sender; code takes the row and never compares names.
+// The table of protocol editions: each row states what is accepted, and how some cases are answered
+// (verification.md §2.17). Looked up once per sender; other code uses the row and never compares names.
 
 import { ConfigError } from './errors.ts';
 import { EITHER_PURPOSE, type Protocol, WEBHOOKS_ALONE } from './wire-names.ts';
@@ -11,57 +10,55 @@ import { EITHER_PURPOSE, type Protocol, WEBHOOKS_ALONE } from './wire-names.ts';
  */
 export type EditionName = '3.0' | '3.1' | '3.2' | '3.3';
 
-/** One row of policy: code takes the row and never looks at `name`. */
+/** One row of the table. Other code uses its members and never its `name`. */
 export interface Edition {
-  /** The name; in the row for no edition, the edition whose answers it has. */
+  /** The name of the edition. In the row that is used without an edition, the one whose answers that row has. */
   readonly name: EditionName;
-  /**
-   * Values of `<protocol>_use` whose keys may sign webhooks; absent if those of the protocol's name count.
-   */
+  /** Values of `<protocol>_use` whose keys may sign webhooks. If absent, those of the protocol name are used. */
   readonly keyPurposes?: readonly string[];
   /**
-   * Comparison of the agent's entry in brand.json: by the exact `url`, by that first, or by its canonical
-   * form alone.
+   * The way to find the agent's entry in brand.json. The exact `url` is compared, or that first and then its
+   * canonical form, or its canonical form only.
    */
   readonly agentMatch: 'exact' | 'exact-first' | 'canonical';
   /**
-   * Effect of keys that publishers pin (verification.md §5.5). `decide`: they alone count. `decide-told`: the
-   * same, and a pinned key that the seller's JWKS lacks is reported. `narrow`: they narrow the JWKS and add
-   * nothing.
+   * Effect of keys that publishers pin (verification.md §5.5). `decide`: only pinned keys are used. `decide-told`:
+   * the same, and a pinned key that the seller's JWKS lacks raises an alarm. `narrow`: pins restrict the JWKS and
+   * add no key.
    */
   readonly publisherPins: 'decide' | 'decide-told' | 'narrow';
   /**
-   * True if the registrable domain is asked for a brand.json that the agent's host answers with 404
-   * (verification.md §5.1).
+   * True if the registrable domain's brand.json is fetched when the agent's host answers 404 (verification.md
+   * §5.1).
    */
   readonly asksRegistrableDomain: boolean;
   /**
-   * Effect of a brand.json that the seller declares (verification.md §5.1a): none, in addition to the
-   * well-known path, or instead of it.
+   * Effect of a brand.json URL that the seller declares (verification.md §5.1a). It is ignored, used in addition to
+   * the well-known URL, or used instead of it.
    */
   readonly declaredPlace: 'ignored' | 'added' | 'alone';
   /**
-   * The answer to another payload under the same `idempotency_key`: `duplicate` answers 2xx and drops it,
+   * The answer to a different payload with the same `idempotency_key`. `duplicate` answers 2xx and drops it;
    * `conflict` answers 409.
    */
   readonly changedPayload: 'duplicate' | 'conflict';
-  /** The compared form for "changed": the raw bytes, or the canonical JSON (RFC 8785). */
+  /** The form in which payloads are compared for a change: the raw bytes, or the canonical JSON (RFC 8785). */
   readonly fingerprint: 'raw' | 'canonical';
-  /** The answer to an identical delivery during the first one: wait for it, or 503 at once. */
+  /** The answer to an identical delivery while the first one is being handled: wait for it, or 503 at once. */
   readonly inFlight: 'wait' | 'unavailable';
   /**
-   * The fate of a second terminal status of a task, under another key: applied, or 409 if its content
-   * differs.
+   * The treatment of a second terminal status of a task, under another key: it is applied, or answered 409 if its
+   * content differs.
    */
   readonly secondTerminal: 'applied' | 'refused';
-  /** The `operation_id` of a task envelope: 3.0 does not have the member. */
+  /** Presence of `operation_id` in a task envelope. Edition 3.0 does not define this member. */
   readonly operationId: 'optional' | 'expected';
 }
 
 type Discovery = 'agentMatch' | 'publisherPins' | 'asksRegistrableDomain' | 'declaredPlace';
 type Answers = Omit<Edition, 'name' | 'keyPurposes' | Discovery>;
 
-/** Discovery before edition 3.3. */
+/** The rules for finding keys before edition 3.3. */
 const EARLIER: Pick<Edition, Discovery> = {
   agentMatch: 'exact',
   publisherPins: 'decide',
@@ -109,7 +106,7 @@ const EDITIONS: Record<EditionName, Edition & Required<Pick<Edition, 'keyPurpose
 /** All editions, the oldest first. */
 export const EDITION_NAMES = Object.keys(EDITIONS) as readonly EditionName[];
 
-/** The row for no edition: it narrows nothing that nobody asked for, and answers as the contract says. */
+/** The row that is used without an edition. It adds no restriction, and answers as the contract says. */
 const NO_EDITION: Edition = {
   name: '3.0',
   agentMatch: 'exact-first',
@@ -133,12 +130,12 @@ export function editionAccepting(purpose: string): EditionName | undefined {
   return Object.values(EDITIONS).find(({ keyPurposes }) => keyPurposes.includes(purpose))?.name;
 }
 
-/** The edition of conformance vectors that name none. */
+/** The edition of conformance vectors that do not name one. */
 export const DEFAULT_EDITION: EditionName = '3.0';
 
 /**
- * The row of an edition; without a name the row that accepts what any of them does.
- * @throws ConfigError, naming `where`, for a name that the table lacks.
+ * Returns the row of an edition. Without a name, returns the row that accepts whatever any edition accepts.
+ * @throws ConfigError, naming `where`, for an unknown name.
  */
 export function editionFor(name?: EditionName, where = 'edition'): Edition {
   if (name === undefined) return NO_EDITION;

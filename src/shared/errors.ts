@@ -16,7 +16,7 @@ export class ConfigError extends Error {
 }
 
 /**
- * Thrown for an observation that cannot be kept: a mistake of a caller of `observe`, or a fault of the
+ * Thrown for an observation that cannot be stored, by a mistake of the caller of `observe` or a fault in the
  * observed answer.
  */
 export class UnfitObservation extends ConfigError {}
@@ -50,9 +50,7 @@ export class Fault extends Error {
 /** True for a handler's `PermanentError`, from any copy of this package; false if its code cannot be read. */
 export const isPermanent = (error: unknown): boolean => hasCode(error, 'permanent_error');
 
-/**
- * True if nothing is wrong with the event, and something that its handler needs is missing (serve.md §2.6).
- */
+/** True if the event itself has no fault, but something that its handler needs is missing (serve.md §2.6). */
 export const isGivenBack = (error: unknown): boolean => hasCode(error, 'given_back');
 
 function hasCode(error: unknown, code: string): boolean {
@@ -63,7 +61,7 @@ function hasCode(error: unknown, code: string): boolean {
   }
 }
 
-/** `instanceof` for anything thrown, even a Proxy whose traps throw. */
+/** `instanceof` for any thrown value. False for a Proxy whose traps throw. */
 export function isOfKind<E>(error: unknown, kind: abstract new (...args: never[]) => E): error is E {
   try {
     return error instanceof kind;
@@ -75,7 +73,10 @@ export function isOfKind<E>(error: unknown, kind: abstract new (...args: never[]
 /** The message of a thrown value, without its class. */
 export const messageOf = (error: unknown): string => (isError(error) ? error.message : textOf(error));
 
-/** Anything thrown as text, for the owner's log. A conversion that throws must not prevent the answer. */
+/**
+ * Any thrown value as text, for the owner's log. If the conversion throws, a fixed text is returned, so that the
+ * answer is still sent.
+ */
 export function textOf(error: unknown): string {
   try {
     return String(error);

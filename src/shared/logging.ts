@@ -1,5 +1,5 @@
-// Makes the owner's logger and hooks harmless, thins repeated messages, and delivers alarms (admission.md
-// §2.14, verification.md §2.30).
+// Wraps the owner's logger and hooks so that they can do no harm, limits repeated messages, and delivers alarms
+// (admission.md §2.14, verification.md §2.30).
 // Made once per receiver, registrations or poller.
 
 import type { AlarmCode } from './codes.ts';
@@ -10,21 +10,22 @@ import { printableValue } from '../codec/printable-value.ts';
 import { isThenable } from './realms.ts';
 
 /**
- * Lets the first message about a subject in a minute pass.
+ * Limits the messages about each subject, usually to one a minute.
  * @param at receiver's clock, Unix ms.
- * @returns the number held back before, if this one passes; undefined if it is held back.
+ * @returns undefined if the message must be left out. Otherwise the number of messages about the subject that were
+ * left out before it.
  */
 export type Thinning = (subject: string, at: number) => number | undefined;
 
-/** One line a minute about a lasting fault is enough to see it, and too few to fill a log. */
+/** Ms. One line a minute is enough to notice a lasting fault, and too few to fill a log. */
 const EVERY_MS = 60_000;
-/** Most subjects remembered. A forgotten one passes early. */
+/** Most subjects remembered. A message about a forgotten subject is let through early. */
 const MAX_SUBJECTS = 10_000;
 
 /**
- * Makes a thinning of bounded size, whatever the subjects are.
- * @param everyMs Infinity: once, as long as the subject is remembered.
- * @param most messages about one subject that pass in that time.
+ * Makes such a limit, with bounded memory however many subjects occur.
+ * @param everyMs the period; Infinity allows `most` messages for as long as the subject is remembered.
+ * @param most messages about one subject that are let through in a period.
  */
 export function createThinning(everyMs: number = EVERY_MS, most = 1): Thinning {
   const last = new Map<string, { readonly at: number; said: number; suppressed: number }>();
@@ -43,9 +44,7 @@ export function createThinning(everyMs: number = EVERY_MS, most = 1): Thinning {
 
 const silent = (): void => {};
 
-/**
- * The default logger: warnings and errors go to the console, so that a handler's exception is never silent.
- */
+/** The default logger. Warnings and errors go to the console, so that a handler's exception is never silent. */
 export function consoleLogger(): Logger {
   const write =
     (level: 'warn' | 'error') =>
@@ -57,8 +56,8 @@ export function consoleLogger(): Logger {
 }
 
 /**
- * Wraps a hook or logger of the owner's, so that it can neither change nor break an answer. Its errors and
- * rejections go to `failed`.
+ * Wraps a hook or logger of the owner so that it cannot change or break an answer. Its errors and rejections are
+ * passed to `failed`.
  */
 export function harmless<A extends readonly unknown[]>(
   hook: ((...args: A) => unknown) | undefined,
@@ -76,11 +75,11 @@ export function harmless<A extends readonly unknown[]>(
 }
 
 /**
- * The owner's logger as the package uses it: it never throws, and all that it writes is printable and short,
- * even a stranger's words. No other logger has this type, so none can be used instead.
+ * The owner's logger in the form that the package uses. It never throws, and all that it writes is short and
+ * printable, even text of strangers. No other logger has this type, so none can be used by mistake.
  */
 export interface SafeLogger extends Logger {
-  /** For the owner's own lines, which are written unchanged. */
+  /** Writes lines unchanged, for messages of the owner's own code. */
   readonly own: Logger;
 }
 
@@ -94,7 +93,7 @@ const loggerOf = (write: (level: Level) => Write): Logger =>
   Object.fromEntries(LEVELS.map((level) => [level, write(level)])) as unknown as Logger;
 
 export function safeLogger(logger: Logger): SafeLogger {
-  // A level that nobody reads is not made printable.
+  // If a level is not logged, its values are not converted.
   const isSilent = (level: Level): boolean => logger[level] === silent;
   const own = loggerOf((level) =>
     isSilent(level) ? silent : harmless((fields: object, message: string) => logger[level](fields, message)),
@@ -108,16 +107,16 @@ export function safeLogger(logger: Logger): SafeLogger {
 }
 
 /**
- * Subject of alarms about refusals without a proved sender, which anybody can cause. They are about the
- * registered senders, and hide neither an alarm of a proved sender nor one that names another setting.
+ * Members by which alarms about refusals without a proved sender are grouped. Anybody can cause these alarms. They
+ * name the registered senders, and suppress neither an alarm about a proved sender nor one with another option.
  */
 const REFUSED: readonly string[] = ['sender', 'option', 'registered'];
 
 /**
- * Members that make up an alarm's subject. Each subject is raised once a minute, and the next one carries the
- * number left out. Alarms that anybody can cause before the sender is known have no members, so that a flood
- * is one. `each`: never left out, because the owner has to decide on every one, or it is rare. `once`: one
- * per subject.
+ * For each alarm code, the members that make up the subject. Each subject is raised once a minute; the next alarm
+ * has the number left out. An alarm that anybody can cause before the sender is known has no members, so a flood is
+ * one alarm. `each`: never left out, because the owner must decide on every one, or it is rare. `once`: raised once
+ * for each subject.
  */
 const SUBJECTS: Readonly<
   Record<AlarmCode, readonly string[] | 'each' | { readonly once: readonly string[] }>
@@ -137,13 +136,14 @@ const SUBJECTS: Readonly<
   cap_reached: ['sender', 'limit'],
   host_rewritten: ['sender'],
   public_url_mismatch: ['sender'],
-  // A stranger's delivery must not suppress a finding of ours.
+  // A stranger's delivery must not suppress an alarm that has evidence.
   clock_skew: ['proved'],
   agent_not_listed: ['sender', 'url'],
   key_purpose_refused: ['sender'],
   key_shared: ['sender', 'keyid'],
   key_owner_unchecked: ['sender', 'other'],
-  // Raised once for each value: one that is left out would never be told.
+  // These are raised once for each value, so the value is part of the subject; otherwise a new value could be left
+  // out.
   jwks_uri_moved: ['sender', 'jwksUri', 'url'],
   publisher_pins: ['sender', 'url'],
   pin_not_published: ['sender', 'keyid'],
@@ -151,7 +151,7 @@ const SUBJECTS: Readonly<
   key_fetch_failing: ['url'],
   revocation_stale: ['sender', 'url'],
   revocation_overflow: ['url'],
-  // Ours, and few: the message says what is wrong.
+  // A mistake in our own settings. There are few, and the message says what is wrong.
   misconfigured: ['message'],
   durability_lowered: [],
   store_away: 'each',
@@ -192,10 +192,10 @@ const SUBJECTS: Readonly<
   webhook_mode_mismatch: REFUSED,
 };
 
-/** Most alarms of one code and sender in a minute, because a sender can make any number of subjects. */
+/** Most alarms with one code about one sender in a minute, because a sender can cause any number of subjects. */
 const MOST_OF_SENDER = 100;
 
-/** Longest subject in characters: anybody could make some longer. */
+/** Longest subject in characters, because anybody could make some subjects longer. */
 const MAX_SUBJECT = 512;
 
 function subjectOf(alarm: Alarm, members: readonly string[]): string {
@@ -209,9 +209,9 @@ interface AlarmOptions {
 }
 
 /**
- * Writes every alarm to the log and calls the hook; floods are thinned, with the number left out. If the
- * owner has a hook and logs to the console, the console gets only alarms that the hook failed to take. An
- * owner who prints alarms would otherwise read each twice.
+ * Returns a function that writes every alarm to the log and calls the owner's hook. In a flood, alarms are left out
+ * and counted. If the owner has a hook and logs to the console, the console gets only alarms for which the hook
+ * failed. Otherwise an owner whose hook prints alarms would see each of them twice.
  */
 export function alarmRaiser(
   logger: SafeLogger,
@@ -243,7 +243,7 @@ export function alarmRaiser(
   };
 }
 
-/** Written member by member, because each delivery makes one for its handler. */
+/** Each method is written out, for speed, because every delivery makes such a logger for its handler. */
 const withFields = (to: Logger, bound: object): Logger => ({
   debug: (fields, message) => to.debug({ ...bound, ...fields }, message),
   info: (fields, message) => to.info({ ...bound, ...fields }, message),
@@ -251,7 +251,7 @@ const withFields = (to: Logger, bound: object): Logger => ({
   error: (fields, message) => to.error({ ...bound, ...fields }, message),
 });
 
-/** A logger that adds `bound` to every line. */
+/** Returns a logger that adds the members of `bound` to every line. */
 export const boundLogger = (logger: SafeLogger, bound: object): SafeLogger => ({
   ...withFields(logger, bound),
   own: withFields(logger.own, bound),

@@ -64,8 +64,8 @@ export const unavailable = (code: UnavailableCode, detail: string): Unavailabili
 });
 
 /**
- * State of an accepted event. `applied`: the handler's work is done. `queued`: durable, and a worker will run
- * it. `dead`: kept for the owner.
+ * State of an accepted event. `applied`: its handler has succeeded. `queued`: it is stored, and a worker will run
+ * it. `dead`: it failed for good and is kept for the owner.
  */
 export type EventState = 'applied' | 'queued' | 'dead';
 
@@ -121,7 +121,7 @@ export interface ChallengeEcho {
   readonly challenge: WebhookChallenge;
 }
 
-/** The decision of the pipeline, before `respond` turns it into an answer. */
+/** The decision about a delivery, before `respond` makes the answer. */
 export type Verdict<E = Event> =
   Acceptance<E> | Duplication<E> | Staleness<E> | ChallengeEcho | Refusal | Unavailability;
 
@@ -129,9 +129,9 @@ interface Answered<E> {
   readonly response: Reply;
   /** The authenticated sender's agent URL. */
   readonly sender?: string;
-  /** The URL that it was judged by, as in the event; absent if it was decided before that was known. */
+  /** The URL for which the delivery was verified, as in the event. Absent if it was refused before that. */
   readonly url?: string;
-  /** UUID version 8 of (sender, idempotency key): stable over every retry. */
+  /** UUID version 8 of sender and idempotency key. It is the same on every retry. */
   readonly deliveryId?: string;
   /** Present if the body was authentic and readable. */
   readonly event?: E;

@@ -1,8 +1,8 @@
-// Recognises values of the runtime without `instanceof`, because a value of another realm has other
-// constructors.
-// Every check of a caller's value uses it; other realms are a test runner's `vm` context or an iframe.
+// Recognises values of the runtime without `instanceof`, because a value from another realm has other constructors.
+// Used by every check of a caller's value. Other realms are, for example, a test runner's `vm` context or an
+// iframe.
 
-/** The kind that the runtime itself gives a value: no member of the value can change it. */
+/** Returns the kind of typed array as the runtime knows it; no member of the value can change it. */
 const typedArrayName: (value: unknown) => unknown = Function.prototype.call.bind(
   // eslint-disable-next-line @typescript-eslint/unbound-method -- bound in the same expression
   Object.getOwnPropertyDescriptor(Object.getPrototypeOf(Uint8Array.prototype) as object, Symbol.toStringTag)
@@ -13,7 +13,7 @@ const typedArrayName: (value: unknown) => unknown = Function.prototype.call.bind
 export const isBytes = (value: unknown): value is Uint8Array =>
   value instanceof Uint8Array || (ArrayBuffer.isView(value) && typedArrayName(value) === 'Uint8Array');
 
-/** True for an error of any realm. A Proxy whose traps throw is none. */
+/** True for an error of any realm. False for a Proxy whose traps throw. */
 export function isError(value: unknown): value is Error {
   try {
     return value instanceof Error || Object.prototype.toString.call(value) === '[object Error]';
@@ -36,8 +36,8 @@ export const isAbortSignal = (value: unknown): value is AbortSignal =>
   typeof (value as Partial<AbortSignal>).addEventListener === 'function';
 
 /**
- * True for an object made by a literal or `JSON.parse`, in any realm: no `Date`, no `Map`, nothing of a
- * class.
+ * True for an object from a literal or `JSON.parse`, in any realm. False for a `Date`, a `Map` or any class
+ * instance.
  */
 export function isPlainObject(value: unknown): value is Readonly<Record<string, unknown>> {
   if (typeof value !== 'object' || value === null) return false;

@@ -1,20 +1,20 @@
-// Shares one piece of work among concurrent callers, on runtimes that allow it.
+// Lets concurrent callers share one execution of some work, on runtimes that allow it.
 // Called for key fetches, chunks loaded on demand, health checks and the startup check.
 
 import { backgroundTimer, type Schedule } from './time-limits.ts';
 
 /**
- * True if a request may wait for a promise that another one made. False on workerd, where a promise dies with
- * its request: another request that awaits it never resumes.
+ * True if a request may wait for a promise that another request made. False on workerd: there a promise ends with
+ * its request, and another request that awaits it never resumes.
  */
 export function requestsMayShare(): boolean {
   return globalThis.navigator?.userAgent !== 'Cloudflare-Workers';
 }
 
 /**
- * Runs `work` once for all callers that ask under one key while it runs. If requests may not share, each
- * caller runs its own; `work` itself decides where the result is kept.
- * @param running work in progress, by key; kept by the caller.
+ * Runs `work` once for all callers that use the same key while it runs. On runtimes where requests cannot share,
+ * each caller runs its own. The result is not kept here.
+ * @param running work in progress, by key; owned by the caller.
  */
 export function singleFlight<K, T>(running: Map<K, Promise<T>>, key: K, work: () => Promise<T>): Promise<T> {
   const joined = running.get(key);
@@ -25,8 +25,9 @@ export function singleFlight<K, T>(running: Map<K, Promise<T>>, key: K, work: ()
 }
 
 /**
- * A value that is made at first use and kept. A failed attempt is repeated at the next use. If requests may
- * not share, each makes its own until one is there, and the first is kept.
+ * Returns a function that makes a value at its first call and keeps it. A failed attempt is repeated at the next
+ * call. On runtimes where requests cannot share, each caller makes its own until one is ready, and the first is
+ * kept.
  */
 export function once<T>(make: () => T | Promise<T>): () => Promise<T> {
   let made: { readonly value: T } | undefined;
@@ -42,8 +43,8 @@ export function once<T>(make: () => T | Promise<T>): () => Promise<T> {
 }
 
 /**
- * A background timer of the process, for work that no request waits for. None is set if a request owns its
- * I/O (workerd). It would end with that request, or fire where nothing may be fetched.
+ * A background timer of the process, for work that no request waits for. On workerd no timer is set, because it
+ * would end with its request, or fire where nothing may be fetched.
  */
 export const processTimer: Schedule = (task, ms) =>
   requestsMayShare() ? backgroundTimer(task, ms) : () => undefined;

@@ -4,11 +4,11 @@
 /** `start` and `stop` of a receiver, registrations or a poller. */
 export interface StartStop {
   /**
-   * Begins; a repeated call returns the same promise. During a `stop` it begins when that is over. After a
+   * Starts. A repeated call returns the same promise. A call during `stop` starts when the stop has ended. After a
    * rejection it may be called again.
    */
   readonly start: () => Promise<void>;
-  /** Ends, at once if a start is still in progress; a repeated call returns the same promise. */
+  /** Stops, at once even if a start is in progress. A repeated call returns the same promise. */
   readonly stop: () => Promise<void>;
 }
 
@@ -18,10 +18,10 @@ interface Change {
 }
 
 /**
- * Makes `start` and `stop`. The last call decides, however many are in progress.
- * @param begin not called before the last `end` has settled. It has to resolve soon if `end` is called
+ * Makes `start` and `stop`. If several calls are in progress, the last one decides.
+ * @param begin starts. It is not called before the last `end` has settled, and must resolve soon if `end` is called
  * meanwhile.
- * @param end called at once, even before anything has begun.
+ * @param end stops. It is called at once, even if nothing was started.
  */
 export function startStop(begin: () => Promise<void>, end: () => Promise<void>): StartStop {
   let last: Change | undefined;

@@ -1,10 +1,10 @@
-// Waits with limits: time-outs, signals, pauses, retries, and turns of the event loop.
-// Called by everything that waits; timers that nobody waits for do not keep the process alive.
+// Waits with limits: time-outs, signals, pauses, retries, and pauses that let the event loop run.
+// Called by all code that waits; timers that nobody waits for do not keep the process alive.
 
 import { Fault, isOfKind } from './errors.ts';
 import { isError } from './realms.ts';
 
-/** The result of `promise`, or undefined if it takes longer than `ms` or the signal fires. */
+/** The result of `promise`. Undefined if it takes longer than `ms` or the signal aborts. */
 export async function settledWithin<T>(
   promise: Promise<T>,
   ms: number,
@@ -24,7 +24,7 @@ export async function settledWithin<T>(
   }
 }
 
-/** The result of `promise`; rejects with the error of `late` if it takes longer than `ms`. */
+/** The result of `promise`. Rejects with the error that `late` returns if it takes longer than `ms`. */
 export async function orLate<T>(promise: Promise<T>, ms: number, late: () => Error): Promise<T> {
   let timer: ReturnType<typeof setTimeout> | undefined;
   const over = new Promise<never>((_resolve, reject) => {
@@ -37,7 +37,7 @@ export async function orLate<T>(promise: Promise<T>, ms: number, late: () => Err
   }
 }
 
-/** Resolves after `ms`, or earlier if the signal fires. */
+/** Resolves after `ms`, or when the signal aborts. */
 export function sleep(ms: number, signal?: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     if (signal?.aborted) {
@@ -45,7 +45,7 @@ export function sleep(ms: number, signal?: AbortSignal): Promise<void> {
       return;
     }
     const timer = setTimeout(done, ms);
-    // The signal may live as long as the process, so no listener stays on it.
+    // The signal may live as long as the process, so the listener is removed afterwards.
     const takeBack = signal && onAbort(signal, done);
     function done(): void {
       clearTimeout(timer);
@@ -61,8 +61,8 @@ export function abortReason(signal: AbortSignal): Error {
 }
 
 /**
- * Calls back once when the signal fires, or at once if it has fired. Returns a function that cancels the
- * call.
+ * Calls `call` once when the signal aborts, or at once if it has aborted. Returns a function that removes the
+ * listener.
  */
 export function onAbort(signal: AbortSignal, call: (reason: Error) => void): () => void {
   const listener = (): void => {
@@ -75,7 +75,7 @@ export function onAbort(signal: AbortSignal, call: (reason: Error) => void): () 
   };
 }
 
-/** A signal that fires with the given one until that is cancelled. */
+/** Returns a signal that aborts when the given one does, until `takeBack` is called. */
 export function followed(signal: AbortSignal): {
   readonly signal: AbortSignal;
   readonly takeBack: () => void;
@@ -88,8 +88,8 @@ export function followed(signal: AbortSignal): {
 }
 
 /**
- * The result of `promise`, or a rejection when the signal fires. Works even if `promise` ignores the signal:
- * a name lookup cannot be stopped, and a transport of the owner's may not care.
+ * The result of `promise`; rejects when the signal aborts. It works even if `promise` ignores the signal: a name
+ * look-up cannot be stopped, and an owner's transport may ignore it.
  */
 export async function orAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
   let takeBack = (): void => undefined;
@@ -104,9 +104,9 @@ export async function orAborted<T>(promise: Promise<T>, signal: AbortSignal): Pr
 }
 
 /**
- * Runs `work`, a `fetch` that may be the platform's, under a signal that fires with the given one until
- * `work` has rejected. If its signal fires after that, Node's own `fetch` ends the process. An answer with
- * too many content encodings leaves a stream, and nobody hears its error.
+ * Runs `work`, a `fetch` that may be the platform's, with a signal that aborts with the given one until `work` has
+ * rejected. If the signal of Node's own `fetch` aborted after that, it could end the process. An answer with too
+ * many content encodings leaves a stream whose error nobody handles.
  */
 export async function untilRejected<T>(
   signal: AbortSignal,
@@ -121,13 +121,13 @@ export async function untilRejected<T>(
   }
 }
 
-/** As `orAborted`, but begins nothing if the signal has already fired. */
+/** As `orAborted`, but does not start if the signal has already aborted. */
 export async function unlessAborted<T>(signal: AbortSignal, start: () => Promise<T>): Promise<T> {
   signal.throwIfAborted();
   return await orAborted(start(), signal);
 }
 
-/** Runs `work` under a signal that also fires after `ms`, with `reason` as its message. */
+/** Runs `work` with a signal that also aborts after `ms`, with an error whose message is `reason`. */
 export async function limited<T>(
   limit: { readonly ms: number; readonly reason: string },
   signal: AbortSignal,
@@ -156,12 +156,14 @@ export const backgroundTimer: Schedule = (task, ms) => {
   };
 };
 
-/** Bytes or characters above which a step over a whole answer is followed by a turn of the event loop. */
+/**
+ * Above this number of bytes or characters, a step over a whole answer is followed by a pause for the event loop.
+ */
 const LARGE = 65_536;
 
 /**
- * Gives the event loop a turn after a step over a whole answer of that size (calls.md §4.13); resolves at
- * once for a small one.
+ * After a step over a large answer, lets the event loop run once (calls.md §4.13). For a small one, resolves at
+ * once.
  */
 export async function turnAfter(size: number): Promise<void> {
   if (size > LARGE) await sleep(0);
@@ -172,10 +174,10 @@ const PAUSE_MS = 100;
 const MOST_PAUSE_MS = 1_000;
 
 /**
- * Repeats `attempt` until it succeeds, as long as it fails by a server that may come back. A deploy starts
- * programs and their database together.
+ * Repeats `attempt` until it succeeds, while the reason is a server that may become available. A deploy may start
+ * programs and their database at the same time.
  * @param isOver true when nobody waits any more.
- * @throws the error of the last try: the owner's mistake at once, a `Fault` after `ms`.
+ * @throws the last error: at once if it is the owner's mistake, after `ms` if it is a `Fault`.
  */
 export async function tryFor<T>(
   ms: number,

@@ -1,19 +1,17 @@
-// Every wire identifier that contains the protocol's name, derived from that name (verification.md §1.1 to
-// §1.3).
+// Every identifier in requests and documents that contains the protocol's name, derived from that name
+// (verification.md §1.1 to §1.3).
 // Used by signing, checks, keys and events; no other file spells such an identifier.
 
 import { ConfigError } from './errors.ts';
 
-/** One name of the protocol, with every wire identifier that carries it (verification.md §1.2). */
+/** One name of the protocol, with every identifier that contains it (verification.md §1.2). */
 export interface Protocol {
   readonly name: string;
   /** RFC 9421 `tag` parameter, e.g. `proto/webhook-signing/v1`. */
   readonly signatureTag: string;
   /** JWK member that states a key's purpose, e.g. `proto_use`. */
   readonly purposeMember: string;
-  /**
-   * Values of the purpose member whose keys may sign webhooks, if no edition is set (verification.md §2.17).
-   */
+  /** Values of the purpose member whose keys may sign webhooks if no edition is set (verification.md §2.17). */
   readonly keyPurposes: readonly string[];
   /** Lower-case header names of the legacy HMAC scheme, e.g. `x-proto-signature`. */
   readonly hmacSignatureHeader: string;
@@ -23,8 +21,8 @@ export interface Protocol {
   /** Member that carries the protocol's version, e.g. `proto_version`. */
   readonly versionMember: string;
   /**
-   * Paths of an operator's revocation lists: the one with this name, e.g.
-   * `/.well-known/proto-revocations.json`, and the one of all its keys.
+   * Paths of an operator's revocation lists: the one with this name, e.g. `/.well-known/proto-revocations.json`,
+   * and the one for all keys of the operator.
    */
   readonly revocationsPaths: readonly [own: string, governance: string];
 }
@@ -40,21 +38,21 @@ export const WEBHOOKS_ALONE: readonly string[] = ['webhook-signing'];
 export const EITHER_PURPOSE: readonly string[] = ['webhook-signing', 'request-signing'];
 
 /**
- * The accepted names, the contract's first. Each stands alone: a delivery under one name is judged by that
- * name's identifiers alone (verification.md §1.3).
+ * The accepted protocol names, the contract's first. They are never mixed: a delivery that uses one name is checked
+ * with that name's identifiers only (verification.md §1.3).
  */
 export type Protocols = readonly [Protocol, ...Protocol[]];
 
 /**
- * The accepted names: both known ones, or the given one.
- * @throws ConfigError for text that is no name.
+ * Returns the accepted names: both known ones, or only the given one.
+ * @throws ConfigError for text that is not a name.
  */
 export function protocolsFor(name?: string): Protocols {
   const [first, ...others] = KNOWN_NAMES;
   return name === undefined ? [protocolFor(first), ...others.map(protocolFor)] : [protocolFor(name)];
 }
 
-/** The first result that is found, in the order of names. */
+/** Returns the first result that is not undefined, in the order of names. */
 export function firstNamed<T>(
   protocols: Protocols,
   find: (protocol: Protocol) => T | undefined,

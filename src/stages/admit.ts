@@ -33,9 +33,9 @@ interface AcceptAloneContext {
 }
 
 /**
- * Calls `Store.accept`, and once more if the event is a suspect (admission.md §4.6). The second call first
- * reserves this process's one place for suspects, so that a crash is charged to one suspect only. If the
- * place is taken, the first result stands: `in-flight` with `suspect`.
+ * Calls `Store.accept`, and calls it again if the event is a suspect: an event whose process ended while running it
+ * (admission.md §4.6). Before the second call it reserves this process's only slot for suspects, so that a crash is
+ * charged to one suspect only. If the slot is taken, the first result is returned: `in-flight` with `suspect`.
  */
 export async function acceptAlone(
   request: AcceptRequest,
@@ -67,7 +67,7 @@ async function askAgain(
   deliveryId: string,
   { store, running, newId }: AcceptAloneContext,
 ): Promise<AcceptResult> {
-  // The first accept has bound the nonce; this one is another accept of the same event without it.
+  // The first call has recorded the nonce, so this second call for the same event omits it.
   const { nonce: _bound, ...bare } = request;
   const again = { ...bare, acceptId: newId(), alone: true, ...(first.replay && { replay: true }) };
   const isLeased = ({ kind }: AcceptResult): boolean => kind === 'won';
@@ -83,8 +83,8 @@ function taskRunning({ claim, identity }: ReadEvent, running: Running): string |
 }
 
 /**
- * True if this process already runs the event or another one of its task, even if that lease has run out. A
- * second run must not start beside it.
+ * True if this process already runs the event, or another event of its task, even if the lease has expired. No
+ * second run may start at the same time.
  */
 function runsHere(read: ReadEvent, running: Running): boolean {
   return running.has(read.deliveryId) || taskRunning(read, running) !== undefined;
@@ -96,8 +96,8 @@ export function acceptRequest(read: Read | ReadChallenge, context: AcceptContext
   const request = bareRequest(read, context);
   if (!read.claim) return request;
   request.event = read.claim;
-  // Lets the store name the leasing process and see what already runs here. In mode `inbox` a delivery leases
-  // nothing.
+  // These members tell the store which process takes the lease, and what this process already runs. In mode `inbox`
+  // a delivery takes no lease.
   if (config.mode === 'inbox') return request;
   request.process = running.process();
   if (running.has(read.deliveryId)) request.isRunning = true;
@@ -110,9 +110,9 @@ type Win = Extract<AcceptDecision, { kind: 'won' }>;
 
 /** An event that is leased to this delivery. */
 export interface WonDelivery extends AdmittedEvent {
-  /** The event as this delivery brought it, which may differ from the first copy. */
+  /** The event as in this delivery; its first copy may differ. */
   readonly event: Event;
-  /** The payload differs from the first copy, and the handler gets the first copy. */
+  /** True if the payload differs from the first copy. The handler receives the first copy. */
   readonly changed: boolean;
 }
 
@@ -136,13 +136,14 @@ export async function admit(
   const rare = afterFirst(first, request, read.deliveryId, context);
   const result = rare ? await rare : first;
   const decided = afterAccept(result, read, context);
-  // An ordinary delivery gets its decision without a promise.
+  // Not awaited for an ordinary delivery, whose decision is available at once.
   const verdict = isThenable(decided) ? await decided : decided;
   return verdict ?? waitForOther(result, read, context, signal);
 }
 
 /**
- * Raises the alarms for the result and decides. Undefined if another delivery's handler has to be waited for.
+ * Raises the alarms for the store's result and decides the answer. Undefined if the delivery has to wait for
+ * another delivery's handler.
  */
 function afterAccept(
   result: AcceptResult,
@@ -199,7 +200,7 @@ function won(win: Win, read: ReadEvent, context: AdmitContext): WonDelivery {
   };
 }
 
-/** True for a suspect if this process's one place for suspects is taken. Such a delivery does not wait. */
+/** True for a suspect for which this process has no free slot. Such a delivery does not wait. */
 function isPutOff(result: AcceptDecision): boolean {
   return result.kind === 'in-flight' && result.suspect === true;
 }
@@ -207,12 +208,14 @@ function isPutOff(result: AcceptDecision): boolean {
 type Done = Extract<AcceptDecision, { kind: 'done' }>;
 type ToldBefore = Done & Required<Pick<Done, 'first'>>;
 
-/** True if another channel has already reported the end of the task. */
+/** True if another channel (not a webhook) has already reported the end of the task. */
 function isToldBefore(result: AcceptDecision): result is ToldBefore {
   return result.kind === 'done' && result.first !== undefined;
 }
 
-/** Translates the store's decision. Undefined if another delivery's handler has to be waited for. */
+/**
+ * Converts the store's decision to an answer. Undefined if the delivery has to wait for another delivery's handler.
+ */
 function decide(
   result: AcceptDecision,
   read: ReadEvent,
@@ -254,7 +257,8 @@ function decide(
 }
 
 /**
- * Answers a delivery whose event, or another one of its task, is being run by another delivery or a worker.
+ * Answers a delivery if another delivery or a worker is running the same event, or another event of its task.
+ * Undefined if it has to wait.
  */
 function besideAnother(
   result: Extract<AcceptDecision, { kind: 'in-flight' | 'task-busy' }>,
@@ -273,8 +277,8 @@ function besideAnother(
 const LONGEST_RETRY_AFTER_MS = 86_400_000;
 
 /**
- * Answers a replay of an event that failed, or of one whose process ended more than once. Without the delay,
- * a recorder of the bytes could drive the event to DEAD.
+ * Answers a replay of an event that failed, or whose process ended more than once. Without the delay, anybody who
+ * recorded the bytes could replay them until the event is DEAD.
  */
 function backingOff(leftMs: number): Unavailability {
   const retryAfterMs = Math.min(leftMs, LONGEST_RETRY_AFTER_MS);
@@ -291,8 +295,8 @@ const busyBecause = ({ kind }: AcceptDecision): Unavailability =>
     : unavailable('in_flight', 'another delivery of the same event is being handled');
 
 /**
- * Waits for the first copy's handler: a 2xx before its end would lose the event if that handler failed.
- * Answers 200 once it is finished, takes the event over once its lease is free, and answers 503 otherwise.
+ * Waits until the first copy's handler has ended, because a 2xx before that would lose the event if the handler
+ * fails. Answers 200 if it succeeded, takes the event over once its lease is free, and answers 503 otherwise.
  */
 async function waitForOther(
   first: AcceptDecision,
@@ -328,7 +332,9 @@ async function waitForOther(
   }
 }
 
-/** The first accept has bound the nonce, so a takeover accepts the same event again without it. */
+/**
+ * Accepts the same event again, to take its lease. The nonce is omitted, because the first call has recorded it.
+ */
 async function takeOver(
   read: ReadEvent,
   context: AdmitContext,

@@ -1,6 +1,5 @@
-// An event that is leased to this process, and the first copy of its body.
-// Made by `admit`, the worker and the operator; taken by `dispatch`, which is one for all three (admission.md
-// §4.7).
+// An event whose lease this process has, and the first copy of its body.
+// Made by `admit`, the worker and the operator; all three pass it to `dispatch` (admission.md §4.7).
 
 import type { Config } from '../config/resolve-options.ts';
 import { Fault } from '../shared/errors.ts';
@@ -10,20 +9,20 @@ import type { AcceptDecision, Lease, LeasedEvent } from '../stores/store.ts';
 import { type Origin, type ReadContext, readFrom } from './read.ts';
 import type { Running } from './running.ts';
 
-/** The first copy of an event, which every run of its handler gets. */
+/** The first copy of an event; every run of its handler receives it. */
 export type FirstCopy = Extract<EventReading, { ok: true }>;
 
 /**
- * Finds the configured sender of a stored event. If it is no longer configured, or comes from a function of
- * the URL, its format is unknown.
+ * Returns the configured sender of a stored event. If the sender is not in a fixed list, only its agent URL is
+ * returned, so its format is unknown.
  */
 export function originOf({ senders }: Pick<Config, 'senders'>, agentUrl: string): Origin {
   return senders.fixed?.find((sender) => sender.agentUrl === agentUrl) ?? { agentUrl };
 }
 
 /**
- * Reads a stored body again: the same bytes give the same event.
- * @throws Fault `misconfigured` if they no longer do, for example after a change of the package's version.
+ * Parses a stored body again; the same bytes give the same event.
+ * @throws Fault `misconfigured` if they do not, for example after a change of the package's version.
  */
 export function readStored(
   origin: Origin,
@@ -35,19 +34,19 @@ export function readStored(
   throw new Fault('misconfigured', `the stored first copy of ${key} cannot be read any more`);
 }
 
-/**
- * An event that is leased to this process by a delivery, a worker or a redrive, and whose handler has to run.
- */
+/** An event whose lease this process has, from a delivery, a worker or a redrive, and whose handler must run. */
 export interface AdmittedEvent {
   readonly kind: 'won';
   readonly origin: Origin;
   readonly key: string;
   /** Derived from sender and key. */
   readonly deliveryId: string;
-  /** Task id as the store was told it. Only deliveries have it. */
+  /** Task id as it was passed to the store. Present for deliveries only. */
   readonly taskId?: string | undefined;
   readonly lease: Lease;
-  /** Time in the store until a worker leased the event, by the store's clock, in ms. Only workers have it. */
+  /**
+   * Time in ms, by the store's clock, from storing the event to its lease by a worker. Present for workers only.
+   */
   readonly waitedMs?: number;
   /** Becomes `event.url`. */
   readonly url?: string | undefined;
@@ -56,18 +55,20 @@ export interface AdmittedEvent {
   readonly flags: AdmissionFlags;
   /** @throws Fault `misconfigured` if the stored body cannot be read any more. */
   readonly firstCopy: () => FirstCopy;
-  /** True if nobody would send the event again: if it fails, it becomes DEAD. */
+  /** True if nobody would send the event again. If its handler fails, it becomes DEAD at once. */
   readonly once: boolean;
 }
 
-/** An event that this process may run and counts as running (admission.md §4.7). */
+/** An event that may run now and is registered as running in this process (admission.md §4.7). */
 export interface Started {
   readonly won: AdmittedEvent;
   /** The function that `Running.begin` returned. */
   readonly over: () => void;
 }
 
-/** Undefined if this process must not start the event: its lease has to be given back. */
+/**
+ * Registers the event as running. Undefined if this process must not run it now; the caller then returns its lease.
+ */
 export function started(won: AdmittedEvent, running: Running): Started | undefined {
   const { origin, key, deliveryId, taskId, lease } = won;
   const suspect = lease.suspect === true;

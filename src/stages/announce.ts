@@ -1,5 +1,4 @@
-// Raises alarms for the owner about what a delivery or an event brought to light. None of them changes an
-// answer.
+// Raises alarms about facts that a delivery or an event revealed. None of them changes an answer.
 // Called by the stages, the inbox, `observe` and the verifier; admission.md §2.14 says which alarms repeat.
 
 import type { RaiseAlarm } from '../shared/alarms.ts';
@@ -8,14 +7,14 @@ import type { Event } from '../events/event.ts';
 import type { Identity } from '../auth/auth-contract.ts';
 import type { AcceptResult } from '../stores/store.ts';
 
-/** The option, or options, to raise for each cap. */
+/** For each limit of the store, the options to increase. */
 const CAPS = {
   records: { option: 'maxRecordsPerSender', options: 'maxRecordsPerSender' },
   'pending-bytes': { option: 'maxPendingBytesPerSender', options: 'maxPendingBytesPerSender' },
   nonces: { option: 'maxNoncesPerKey', options: 'maxNoncesPerKey, maxNoncesPerSender or maxNonces' },
 } as const;
 
-/** Raises alarms for a refusal of the store, and for what another edition would refuse. */
+/** Raises an alarm if the store refused for lack of space, and for bodies that another edition would refuse. */
 function announceRefusal(
   result: AcceptResult,
   { sender, key }: { readonly sender: string; readonly key: string | undefined },
@@ -40,7 +39,7 @@ function announceRefusal(
   }
 }
 
-/** Tells the owner what an accept brought to light. None of it changes the answer. */
+/** Raises alarms about facts that a call of `Store.accept` revealed. They do not change the answer. */
 export function announce(
   result: AcceptResult,
   { sender, key }: { readonly sender: string; readonly key: string | undefined },
@@ -72,14 +71,17 @@ export function announce(
   }
 }
 
-/** True if this accept found that the event has no run left. The caller then calls `tellEnded`. */
+/**
+ * True if this call of `Store.accept` made the event DEAD, because it has no runs left. The caller then calls
+ * `tellEnded`.
+ */
 export function hasDied(result: AcceptResult): boolean {
   return result.kind === 'done' && result.died;
 }
 
 /**
- * Alarms if the store's clock was set back. The store's rules bound the delay of waiting events (admission.md
- * §4.11); validity of signatures depends on the owner's clock.
+ * Raises an alarm if the store's clock was set back. The store limits how much this delays waiting events
+ * (admission.md §4.11). The validity of signatures depends on the owner's clock instead.
  */
 export function announceStep(
   { clockSteppedMs }: { readonly clockSteppedMs?: number },
@@ -90,7 +92,7 @@ export function announceStep(
   raiseAlarm({ code: 'clock_stepped', steppedMs: clockSteppedMs, message });
 }
 
-/** Names a dead event and its runs with the members that log lines and `receiver.inbox` use too. */
+/** Identifies a dead event and its runs, with the same members as log lines and `receiver.inbox`. */
 export interface DeadEvent {
   readonly sender: string;
   readonly key: string;
@@ -108,8 +110,8 @@ export function raiseDead(event: DeadEvent, why: string, raiseAlarm: RaiseAlarm)
 }
 
 /**
- * Warns once per sender that legacy authentication is removed in version 4.0. Silent if the receiver itself
- * asked for HMAC on reports.
+ * Warns once per sender that legacy authentication will be removed in version 4.0. No warning if this receiver
+ * itself asked for HMAC on reports.
  */
 export function announceLegacy(
   { sender, scheme }: Identity,
@@ -127,7 +129,7 @@ export function announceLegacy(
   });
 }
 
-/** Warnings about the seller's mistakes. They are shown on the event and raise an alarm too. */
+/** Warnings about mistakes of the seller. They are in `event.warnings` and also raise an alarm. */
 const NONCONFORMING: ReadonlySet<WarningCode> = new Set<WarningCode>([
   'wrapped_response',
   'report_has_aggregated_totals',
@@ -150,7 +152,7 @@ export function announceEvent(event: Event, raiseAlarm: RaiseAlarm): void {
   for (const { code, message } of event.warnings) {
     if (NONCONFORMING.has(code))
       raiseAlarm({ code: 'nonconforming_sender', sender, key, warning: code, message });
-    // A mismatch with a token of `registrations`; no other place has raised it yet.
+    // This mismatch is with a token of `registrations`; no other code has raised an alarm for it.
     if (code === 'token_mismatch') raiseAlarm({ code, sender, key, message });
   }
 }

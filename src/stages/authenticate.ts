@@ -26,7 +26,7 @@ export interface Authentic {
   readonly kind: 'authentic';
   readonly rawBody: Uint8Array;
   readonly identity: Identity;
-  /** The URL that the delivery was judged by. */
+  /** The URL for which the delivery was verified. */
   readonly url: string;
 }
 
@@ -39,9 +39,9 @@ const SCHEMES: Readonly<Record<AuthPolicy['scheme'], Prove>> = {
 };
 
 /**
- * Uses the registered scheme only and never makes a second attempt (verification.md §2.22). Two exceptions:
- * the scheme that the headers show if HMAC counts for reports, and the proof of control that a legacy sender
- * signs. Judges headers alone; the proof's `complete` judges the body.
+ * Authenticates by the registered scheme only, and never tries another (verification.md §2.22). There are two
+ * exceptions. If HMAC is allowed for reports, the headers decide the scheme. A proof of control may be signed by a
+ * sender with a legacy scheme. Only headers are judged here; the body is judged by the proof's `complete`.
  */
 export function authenticate(selected: Selected, context: AuthContext, arrivedAt: number): ReturnType<Prove> {
   const { delivery, base, target, senders, others } = selected;
@@ -50,13 +50,14 @@ export function authenticate(selected: Selected, context: AuthContext, arrivedAt
   const request: HeadRequest = { delivery, base, target, senders, others, arrivedAt };
   const mismatch = modeMismatch(scheme, delivery.headers, context.protocols);
   if (!mismatch) return SCHEMES[scheme](context, request);
-  // A sender with a legacy scheme signs its proof of control (verification.md §7.9) too.
+  // A sender with a legacy scheme may still sign a proof of control (verification.md §7.9).
   const here = scheme === 'signature' ? mismatch : proveChallenge(context, request, mismatch);
   return others ? elsewhere(here, others, context, arrivedAt) : here;
 }
 
 /**
- * Tries the senders of other bases that are registered with the delivery's scheme (verification.md §4.16).
+ * If the delivery used another scheme, tries the senders of other base URLs that are registered with that scheme
+ * (verification.md §4.16).
  */
 async function elsewhere(
   here: Proof | Refusal,
@@ -70,7 +71,7 @@ async function elsewhere(
   });
   if (!first) return here;
   const found = await authenticate({ ...first, others: async () => rest }, context, arrivedAt);
-  // The body may still show that the delivery is a proof of control.
+  // The body may still show that this is a proof of control, so the first result is kept.
   if (found.kind === 'refused' && here.kind === 'proof') return here;
   if (found.kind !== 'proof') return found;
   const judged = (result: AuthResult): AuthResult =>
@@ -78,10 +79,7 @@ async function elsewhere(
   return { ...found, complete: async (body) => judged(await found.complete(body)) };
 }
 
-/**
- * Completes a proof with the body: check 11, or the HMAC. Returns a promise only if something has to be
- * waited for.
- */
+/** Completes the authentication with the body: check 11, or the HMAC. Returns a promise only if it has to wait. */
 export function authenticateBody(
   proof: Proof,
   body: WholeBody,

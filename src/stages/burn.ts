@@ -1,4 +1,4 @@
-// Uses up the nonce of a delivery that brings no event, so that its bytes cannot be replayed (verification.md
+// Marks the nonce of a delivery without an event as used, so that its bytes cannot be replayed (verification.md
 // §2.13).
 // Called by `admit` for unreadable bodies, by proofs of control, and by a verifier's `commit`.
 
@@ -29,24 +29,28 @@ export interface BurnContext extends RequestContext {
   readonly outages: Pick<Outages, 'store'>;
 }
 
-/** A body whose sender is proved, whatever it contains. */
+/** A delivery whose sender is proved, whatever its body contains. */
 export interface Identified {
   readonly identity: Identity;
 }
 
-/** Bounds key id and nonce: a seller chooses both, their length and their number. */
+/**
+ * Returns the nonce for the store. Its key id and nonce are limited in length and number, because a seller chooses
+ * both.
+ */
 function nonceClaim(nonce: NonNullable<Identity['nonce']>, { hashes, now }: RequestContext): NonceClaim {
   const { keyid, nonce: stored } = storedNonce(nonce, hashes);
   return {
     keyid,
     nonce: stored,
-    // Check 5 passes at exactly that millisecond, and stores forget at the instant they are given.
+    // One ms more, because check 5 still passes in the last millisecond, and a store forgets a nonce at the given
+    // time.
     expiresAtMs: nonce.expiresAtMs + 1,
     nowMs: now(),
   };
 }
 
-/** The request to a store for a delivery's nonce alone. `acceptRequest` adds the event. */
+/** Makes the request to the store with the nonce alone; `acceptRequest` adds the event. */
 export function bareRequest({ identity }: Identified, context: RequestContext): Writable<AcceptRequest> {
   const { config } = context;
   const { sender, nonce } = identity;
@@ -70,14 +74,14 @@ type Writable<T> = { -readonly [K in keyof T]: T[K] };
 export const replayed = (): Refusal => refused('webhook_signature_replayed', 'the nonce was used before', 12);
 export const rateAbuse = (): Refusal => refused('webhook_signature_rate_abuse', 'too many live nonces', '9a');
 
-/** Explains why the body gave no event. */
+/** The refusal of a body that gave no event. */
 export function unreadable({ reading }: Exclude<Read, ReadEvent>): Refusal {
   return refused(reading.code, reading.detail, reading.code === 'webhook_body_malformed' ? 14 : undefined);
 }
 
 /**
- * Burns the nonce of a delivery without its event, in one atomic call of the store. Undefined if the nonce
- * was new and there was room.
+ * Marks the nonce of a delivery as used, without an event, in one atomic call of the store. Undefined if the nonce
+ * was new and there was room for it; otherwise the refusal.
  */
 export async function nonceRefusal(read: Identified, context: BurnContext): Promise<Refusal | undefined> {
   // Legacy schemes have no nonce to burn, so such a body needs no store.
@@ -91,7 +95,7 @@ export async function nonceRefusal(read: Identified, context: BurnContext): Prom
 }
 
 /**
- * Burns a nonce together with an answer.
+ * Marks a nonce as used and returns the answer.
  * @param answer returned unless the nonce was used before or there is no room for it.
  */
 export async function burn<V extends Verdict>(

@@ -1,5 +1,5 @@
-// Answers a seller's proof of control, by registrations first and then by the owner's `onChallenge`
-// (verification.md §7.9).
+// Answers a seller's proof of control. Registrations decide first; if they do not know it, the owner's
+// `onChallenge` does (verification.md §7.9).
 // Loaded on demand by `src/receiver/verify.ts`, in place of `admit`.
 
 import type { SafeLogger } from '../shared/logging.ts';
@@ -31,22 +31,22 @@ export interface ChallengeParts extends BurnContext {
 /** Functions that belong to one delivery. */
 export interface ChallengeDelivery {
   readonly log: SafeLogger;
-  /** Keeps the receiver from stopping while a question is answered late. */
+  /** Delays the stop of the receiver until this work has ended, for a decision that comes after the answer. */
   readonly background: (work: Promise<unknown>) => void;
 }
 
 /** Time limit of the answer, because the seller waits for it. Ms. */
 const DEADLINE_MS = 5_000;
 
-/** A refusal, and the setting that may be wrong, if any. */
+/** The reason for a no and, if an option may be wrong, its name. */
 interface No {
   readonly reason: string;
   readonly option?: 'registrations' | 'onChallenge';
 }
 
 /**
- * True if the challenge describes the credential that is registered here. A missing fingerprint says nothing
- * of a credential, so it does not match.
+ * True if the challenge describes the credential that is configured here. Without a fingerprint it describes none,
+ * so it does not match.
  */
 function authMatches(
   { delivery_auth: deliveryAuth }: ChallengeBody,
@@ -63,13 +63,13 @@ function authMatches(
 }
 
 interface Question {
-  /** Frozen, because the echo is read from it after the owner's function had it. */
+  /** Frozen, because the owner's function receives it before the answer is made from it. */
   readonly challenge: WebhookChallenge;
   /** Agent URL. */
   readonly sender: string;
 }
 
-/** The question to ask, or the reason not to ask it. */
+/** Returns the challenge to be decided, or the reason to refuse it without asking. */
 function questionOf({ identity, reading }: ReadChallenge, hashes: Hashes): Question | No {
   const { agentUrl: sender, auth } = identity.sender;
   if (identity.scheme !== 'signature')
@@ -82,7 +82,7 @@ function questionOf({ identity, reading }: ReadChallenge, hashes: Hashes): Quest
   return { sender, challenge: Object.freeze({ ...body, authMatches: authMatches(body, auth, hashes) }) };
 }
 
-/** One question under its time limit. */
+/** One decision and its time limit. */
 interface Asking extends Question {
   readonly signal: AbortSignal;
   readonly log: SafeLogger;
@@ -91,8 +91,7 @@ interface Asking extends Question {
 }
 
 /**
- * Answers yes or no, or reports that the owner's function failed. Rejects if the store of registrations
- * cannot answer.
+ * Returns a yes, a no, or the failure of the owner's function. Rejects if the store of registrations cannot answer.
  */
 async function answerOf(
   { challenge, sender, signal, log, ownerAsked }: Asking,
@@ -118,7 +117,7 @@ async function answerOf(
   }
 }
 
-/** The reason if neither registrations nor the owner answers. */
+/** The reason for a no if neither registrations nor the owner can decide. */
 function missing(
   { subscriber_id: subscriberId }: WebhookChallenge,
   registrations: ChallengeParts['registrations'],
@@ -127,7 +126,7 @@ function missing(
   return `registrations have no subscription of subscriber_id ${quoted(subscriberId ?? '')}, and onChallenge is missing: make subscriptions by registrations.subscribe, or give onChallenge for those that you make yourself`;
 }
 
-/** Puts all of it under one time limit, because the seller waits. */
+/** Decides within the time limit, because the seller waits. */
 async function asked(
   question: Question,
   parts: ChallengeParts,
@@ -150,8 +149,8 @@ async function asked(
 }
 
 /**
- * Answers a proof of control (verification.md §7.9). Burns the nonce together with a yes or a no. If nothing
- * was decided it burns nothing, so that the seller may send the same bytes again.
+ * Answers a proof of control (verification.md §7.9). If it was decided, yes or no, its nonce is marked as used. If
+ * not, the nonce stays unused, so that the seller may send the same bytes again.
  * @throws Fault (rejects) if a store cannot answer.
  */
 export async function answerChallenge(

@@ -1,7 +1,6 @@
-// Finds out whether this machine's clock is wrong when a signature is outside its window (verification.md
-// §2.35).
-// Made by `misconfiguration.ts` when the first delivery fails check 5. Accepts nothing: a wrong clock turns
-// 401 into 503.
+// Decides if this machine's clock is wrong, when a signature is outside its time window (verification.md §2.35).
+// Made by `misconfiguration.ts` when the first delivery fails check 5. It never accepts a delivery; if the clock is
+// wrong, the answer is 503 instead of 401.
 
 import type { LateDelivery, SetUpWatch, SignatureWindow } from '../auth/auth-contract.ts';
 import { windowHolds } from '../auth/rfc9421/checks.ts';
@@ -10,31 +9,37 @@ import type { Unavailability } from '../shared/outcome.ts';
 import type { SenderEntry } from '../config/sender-entry.ts';
 import type { SetUpKnowledge, SetUpParts, TrialPace } from './trial-pace.ts';
 
-/** Minimum time between two questions to the store's clock. */
+/** Minimum time between two requests for the store's time. Ms. */
 const STORE_CLOCK_MS = 10_000;
-/** Clocks closer than this agree: asking the store takes time, and a window may end meanwhile. Ms. */
+/**
+ * Clocks that differ by less than this agree. It allows for the time of the request, and for a window that ends
+ * meanwhile. Ms.
+ */
 const AGREE_MS = 1_000;
-/** A delivery inside its window vouches for this clock for this long. Ms. */
+/** For this long after a delivery inside its window, this clock is taken to be right. Ms. */
 const INSIDE_MS = 600_000;
-/** Deliveries in a row that it takes to speak against this clock. */
+/** Consecutive deliveries outside their windows that are needed as evidence against this clock. */
 const ROW = 3;
-/** Largest difference between two deliveries of one row. Ms. */
+/** Largest difference between the offsets of two consecutive deliveries in one series. Ms. */
 const ALIKE_MS = 60_000;
 
-/** Authentic deliveries that are outside their windows by similar amounts, with none inside between them. */
+/**
+ * A series of authentic deliveries outside their windows by similar amounts, without one inside its window between
+ * them.
+ */
 interface Row {
-  /** `SetUpKnowledge.insideAt` at the row's beginning. */
+  /** `SetUpKnowledge.insideAt` when the series began. */
   readonly insideAt: number | undefined;
-  /** Time by which the last one was signed ahead of this clock. Ms. */
+  /** Time by which the last delivery was signed ahead of this clock. Ms. */
   offsetMs: number;
   count: number;
   readonly operators: Set<string>;
 }
 
-/** Instants are of this process's clock, in Unix ms. */
+/** All times are from this process's clock, in Unix ms. */
 interface ClockTrialContext extends SetUpParts {
   readonly known: SetUpKnowledge;
-  /** The last answer of the store's clock. */
+  /** The last result of asking the store's clock. */
   asked: { readonly offsetMs: number; readonly at: number } | undefined;
   row: Row | undefined;
   /** The last finding. */
@@ -44,14 +49,14 @@ interface ClockTrialContext extends SetUpParts {
 interface Finding {
   /** Correction to be added to this clock. Ms. */
   readonly offsetMs: number;
-  /** The store whose clock showed it; absent if signatures alone did. */
+  /** Name of the store whose clock revealed the error. Absent if only signatures did. */
   readonly store?: string;
 }
 
 const within = (a: number, b: number, ms: number): boolean => Math.abs(a - b) < ms;
 
 /**
- * The time by which the store's clock is ahead of this one; undefined if the store has no clock of its own.
+ * The time by which the store's clock is ahead of this one. Undefined if the store has no clock of its own.
  * @throws the store's errors.
  */
 async function storeOffset(context: ClockTrialContext): Promise<number | undefined> {
@@ -66,7 +71,7 @@ async function storeOffset(context: ClockTrialContext): Promise<number | undefin
   return offsetMs;
 }
 
-/** Finds an error if the window holds by the store's clock but not by this machine's. */
+/** Returns a finding if the signature is inside its window by the store's clock but not by this machine's. */
 async function byStore(
   context: ClockTrialContext,
   window: SignatureWindow,
@@ -78,14 +83,16 @@ async function byStore(
   return { offsetMs, store: context.store.name };
 }
 
-/** The operator that publishes the keys: several agents of one operator share one clock. */
+/**
+ * Host of the operator that publishes the keys. Several agents of one operator share a clock, so they count once.
+ */
 function operatorOf({ brandJsonUrl, agentUrl }: SenderEntry): string {
   return new URL(brandJsonUrl ?? agentUrl).host;
 }
 
 /**
- * Finds an error by a row of signed deliveries. If the store's clock agrees with this one, the row needs
- * three operators.
+ * Returns a finding if enough consecutive signed deliveries contradict this clock. If the store's clock agrees with
+ * this one, the deliveries must be from three operators.
  */
 function byRow(
   context: ClockTrialContext,
@@ -107,14 +114,14 @@ function byRow(
   return shown < ROW ? undefined : { offsetMs };
 }
 
-/** An authentic delivery, and what it shows about this clock. */
+/** An authentic delivery, and the error of this clock that it revealed, if any. */
 interface Tried {
   readonly found: Finding | undefined;
 }
 
 /**
- * Judges one delivery after its key was found and tried. Undefined if it is not known to be authentic: then
- * it shows nothing.
+ * Judges one delivery whose key was found and tried. Undefined if the delivery is not known to be authentic,
+ * because it then proves nothing.
  */
 async function tryClock(
   context: ClockTrialContext,
@@ -137,7 +144,10 @@ async function tryClock(
 
 const OUR_CLOCK = 'deliveries are answered 503 until it is corrected (NTP)';
 
-/** A row may also be the seller's doing, or that of anybody who recorded its deliveries. */
+/**
+ * The alarm's text. Without the store's clock it names other causes: the seller, or anybody who recorded its
+ * deliveries.
+ */
 function told({ offsetMs, store }: Finding): string {
   const seconds = Math.abs(Math.round(offsetMs / 1000));
   if (store !== undefined) {
@@ -155,21 +165,21 @@ function skewed({ raiseAlarm }: ClockTrialContext, found: Finding): Unavailabili
   return { kind: 'unavailable', code: 'clock_skew', check: 5, detail: message };
 }
 
-/** Applies an earlier finding to this delivery, without a new trial. */
+/** Applies an earlier finding to this delivery, without examining it again. */
 function asKnown(
   context: ClockTrialContext,
   late: LateDelivery,
   arrivedAt: number,
 ): Unavailability | undefined {
   const { known, found } = context;
-  // `offsetMs` is undefined if a delivery inside its window has cleared the finding.
+  // `offsetMs` is undefined if a later delivery inside its window has disproved the finding.
   if (!found || known.offsetMs === undefined) return undefined;
   return windowHolds(late.window, arrivedAt + known.offsetMs) ? skewed(context, found) : undefined;
 }
 
 /**
- * The senders for which a trial is counted. If no keys could be fetched, one shared trial counts for all of
- * them.
+ * The senders to which this trial is charged. If no keys could be fetched, it is charged to one name that they all
+ * share.
  */
 function names({ candidates, undecided }: Awaited<ReturnType<LateDelivery['find']>>): Iterable<string> {
   if (candidates.length > 0) return new Set(candidates.map(({ sender }) => sender.agentUrl));
@@ -177,10 +187,10 @@ function names({ candidates, undecided }: Awaited<ReturnType<LateDelivery['find'
 }
 
 /**
- * Decides, after check 5 failed, whether this receiver's clock is wrong (verification.md §2.35). Accepts
- * nothing. Finds keys as for any delivery. After a wrong signature, verifies none of that sender for a
- * second. If keys cannot be fetched, only the store's clock can decide: under a clock that is years off, no
- * certificate is valid. Rejects with a Fault if that clock does not answer: then nothing can be decided.
+ * Makes the function that decides, after check 5 failed, if this receiver's clock is wrong (verification.md §2.35).
+ * It never accepts a delivery. It finds keys as for any delivery; after a wrong signature it verifies none of that
+ * sender for a second. If keys cannot be fetched, only the store's clock can decide: with a clock years off, no
+ * certificate is valid. It rejects with a Fault if the store's clock does not answer.
  */
 export function clockTrial(
   parts: SetUpParts,
@@ -197,12 +207,12 @@ export function clockTrial(
     for (const name of names(search)) {
       const own = search.candidates.filter(({ sender }) => sender.agentUrl === name);
       const tried = await pace.once(name, arrivedAt, async () => {
-        // Another trial may have found the wrong clock while this one waited.
+        // Another trial may have found the clock to be wrong while this one waited.
         const before = asKnown(context, late, arrivedAt);
         return before ? { found: undefined } : tryClock(context, late, arrivedAt, own);
       });
       const ours = tried?.found ? skewed(context, tried.found) : asKnown(context, late, arrivedAt);
-      // An authentic delivery counts once, even if other senders publish the same key.
+      // The delivery is evidence once only, even if other senders publish the same key.
       if (ours || tried) return ours;
     }
     return undefined;

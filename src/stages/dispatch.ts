@@ -37,15 +37,15 @@ interface HandleContext extends ReadContext {
   readonly raiseAlarm: RaiseAlarm;
 }
 
-/** Adds warnings to an event. Their sentences are in the chunk of the schemas, which is already loaded. */
+/** Adds warnings to an event. Their texts are in the chunk with the schemas, which is already loaded. */
 async function warned(event: Event, codes: readonly WarningCode[]): Promise<Event> {
   const { eventWarning } = await import('../events/reading.ts');
   return withMembers(event, { warnings: [...event.warnings, ...codes.map((code) => eventWarning(code))] });
 }
 
 /**
- * The event for its handler: the first copy, with what the store and registrations know. Rejects if
- * registrations cannot be looked up: then no handler has run.
+ * The event for its handler: the first copy, with facts from the store and registrations. Rejects if registrations
+ * cannot be looked up; no handler has run then.
  */
 function eventToHandle(won: AdmittedEvent, context: HandleContext): Event | Promise<Event> {
   const { reemission, afterTerminal, afterFinal } = won.flags;
@@ -57,7 +57,7 @@ function eventToHandle(won: AdmittedEvent, context: HandleContext): Event | Prom
   return copy.event;
 }
 
-/** The store's flags of an event, as warnings. */
+/** Converts the store's flags about an event to warnings. */
 function codesOf(
   { afterTerminal, afterFinal }: AdmittedEvent['flags'],
   { source }: Event,
@@ -65,7 +65,7 @@ function codesOf(
 ): WarningCode[] {
   const codes: WarningCode[] = [];
   if (afterTerminal) codes.push(terminal ? 'second_terminal_status' : 'after_terminal');
-  // A pulled report may well come after the final one (owed.md §7.5).
+  // For a pulled report it is normal to come after the final one (owed.md §7.5).
   if (afterFinal && source !== 'pull') codes.push('report_after_final');
   return codes;
 }
@@ -94,7 +94,7 @@ async function eventWithMore(
 }
 
 /**
- * Facts from the accounts of media buys and subscriptions: the windows of a report, the state of a
+ * Returns facts of the store about media buys and subscriptions: the windows of a report, or the state of a
  * notification.
  */
 function accountOf(
@@ -105,7 +105,9 @@ function accountOf(
   return claimedState && event.kind === 'other' ? { state: notificationState(claimedState) } : {};
 }
 
-/** The subscription that the event names, with the owner's `ref` if it is ours (subscriptions.md §5.1). */
+/**
+ * The subscription that the event names. It has the owner's `ref` if registrations know it (subscriptions.md §5.1).
+ */
 async function subscriptionOf(
   { sender, subscription }: Event,
   registrations: EventRegistrations | undefined,
@@ -116,23 +118,20 @@ async function subscriptionOf(
 }
 
 /**
- * Handler for kind `other` (verification.md §7.38): by its exact name, then by its wholesale feed family.
- * None if the payload does not fit.
+ * The owner's handler for an event of kind `other` (verification.md §7.38), found by its exact name, then by its
+ * wholesale feed family. Undefined if the payload does not fit.
  */
 function notificationHandler(
   notifications: NotificationHandlers,
   { family, warnings }: OtherEvent,
 ): Handler<never> | undefined {
   if (family === undefined || warnings.some(({ code }) => code === 'invalid_notification')) return undefined;
-  // `hasOwn`: a family called `constructor` has no handler.
+  // `hasOwn` excludes inherited members, e.g. for a family called `constructor`.
   const name = [family, notificationFamily(family)].find((one) => Object.hasOwn(notifications, one));
   return name === undefined ? undefined : notifications[name];
 }
 
-/**
- * The handler for each kind of event, if the owner gave one. The table's types ensure that handler and event
- * fit.
- */
+/** Finds the owner's handler by the kind of event. The table's types ensure that the handler takes that event. */
 const HANDLER: {
   readonly [K in Event['kind']]: (
     handlers: Handlers,
@@ -144,31 +143,31 @@ const HANDLER: {
   other: ({ notifications }, event) => notifications && notificationHandler(notifications, event),
 };
 
-/** The event's own handler, or `other`. */
+/** The handler for this event or, if the owner gave none, `other`. */
 function handlerFor(handlers: Handlers, event: Event): Handler<never> {
   return HANDLER[event.kind](handlers, event as never) ?? handlers.other;
 }
 
-/** A handler's run, under a lease that is being renewed. */
+/** A run of a handler. Its lease is being renewed. */
 export interface HandledRun {
   readonly won: AdmittedEvent;
   readonly complete: CompleteRequest;
-  /** Controls the handler's signal. */
+  /** Aborts the handler's signal. */
   readonly abort: AbortController;
   readonly transaction: RunTransaction;
-  /** The event as the handler gets it, once it was read. */
+  /** The event that the handler receives. Undefined until it was read. */
   event: Event | undefined;
-  /** Start of the run: on the clock of `performance.now()`, and on the receiver's clock in Unix ms. */
+  /** Start of the run, as `performance.now()`; `beganAt` is the same on the receiver's clock in Unix ms. */
   readonly began: number;
   readonly beganAt: number;
 }
 
-/** A run that ended, or still goes on past its deadline. */
+/** A run that has ended, or that still goes on after its deadline. */
 export interface Dispatched {
   readonly kind: 'dispatched';
   readonly run: HandledRun;
   readonly end: RunEnd | DeadlineExceeded;
-  /** Ends the renewal of the lease, once the run is completed, failed or given up. To be called once. */
+  /** Stops renewing the lease. To be called once, when the run was completed, failed or given up. */
   readonly stop: () => void;
 }
 
@@ -184,8 +183,8 @@ interface DispatchContext extends HandleContext {
 }
 
 /**
- * Logs writes that are missing: a transaction that failed unnoticed leaves its writes out of an event that is
- * done.
+ * Logs an error if the handler returned although its transaction had failed: the event is then done without those
+ * writes.
  */
 function warnOfLostWrites(transaction: RunTransaction, { log }: HandlerContext): void {
   const { failure } = transaction;
@@ -199,9 +198,8 @@ function warnOfLostWrites(transaction: RunTransaction, { log }: HandlerContext):
 const RETURNED: RunEnd = { kind: 'returned' };
 
 /**
- * Reads the event, calls the handler, and waits for a transaction that the handler did not await. Never
- * rejects.
- * @param end called with the result; a callback saves one promise per delivery.
+ * Reads the event, calls the handler, and waits for a transaction that the handler did not await. Never rejects.
+ * @param end called with the result; a callback needs one promise less per delivery.
  */
 async function work(
   run: HandledRun,
@@ -222,7 +220,7 @@ async function work(
     warnOfLostWrites(transaction, ctx);
     end(RETURNED);
   } catch (error) {
-    // The handler's own error counts, not that of its transaction.
+    // The handler's own error is reported, not that of its transaction.
     await settledTransaction(transaction)?.catch(() => {});
     end({ kind: 'threw', error });
   }
@@ -243,8 +241,8 @@ function handlerContext({ won, complete, abort, transaction }: HandledRun, log: 
 }
 
 /**
- * Runs the handler until it settles or its deadline is over, whichever comes first.
- * @param abort the handler's signal, for a worker that has to stop.
+ * Runs the handler until it settles or its deadline has passed, whichever is first.
+ * @param abort controls the handler's signal, for a worker that has to stop.
  */
 export function dispatch(
   { won, over }: Started,

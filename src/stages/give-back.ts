@@ -1,5 +1,5 @@
-// Returns a leased event to the queue without running it, so that no attempt is counted (admission.md §4.3).
-// Called by the receiver, the worker and the operator, for example if `started` says no.
+// Returns a leased event to the queue without running it, so that no attempt is charged (admission.md §4.3).
+// Called by the receiver, the worker and the operator, for example if `started` returns undefined.
 
 import type { Config } from '../config/resolve-options.ts';
 import type { SafeLogger } from '../shared/logging.ts';
@@ -12,14 +12,14 @@ interface GiveBackContext {
   readonly logger: SafeLogger;
 }
 
-/** A lease under which nothing ran. */
+/** The lease of an event whose handler was not started. */
 interface Unstarted extends EventName {
   readonly owner: string;
 }
 
 /**
- * Gives back an event whose handler was not called; no attempt is counted. Never rejects.
- * @param backoffMs time for which workers leave the event alone.
+ * Returns an event whose handler was not called to the queue. No attempt is charged. Never rejects.
+ * @param backoffMs time for which workers do not lease the event.
  */
 export async function giveBack(
   { sender, key, owner }: Unstarted,

@@ -1,6 +1,6 @@
-// Refuses a delivery by its method, media type, encoding or size, before anything else is looked at
-// (verification.md §7.23 to §7.26).
-// Called first for every delivery by `enter`; the receiver's ticket counts a streamed body with `guardBody`.
+// Refuses a delivery by its method, media type, encoding or size, before any other check (verification.md §7.23 to
+// §7.26).
+// Called first for every delivery by `enter`; the receiver's ticket checks a streamed body with `guardBody`.
 
 import { quoted } from '../codec/printable.ts';
 import type { Config } from '../config/resolve-options.ts';
@@ -19,18 +19,18 @@ export interface GuardContext {
 }
 
 /**
- * Media type that kits of the agent transport post. Accepted from senders with a token in a header of their
- * own (verification.md §6.8).
+ * Media type that client libraries of the agent transport send. It is accepted from senders whose token is in a
+ * header of its own (verification.md §6.8).
  */
 export const AGENT_PUSH = 'application/a2a+json';
 
 const TOKEN = "[!#$%&'*+.^_`|~0-9A-Za-z-]+";
 const QUOTED = '"(?:[\\t \\x21\\x23-\\x5b\\x5d-\\x7e\\x80-\\xff]|\\\\[\\t\\x20-\\x7e\\x80-\\xff])*"';
-/** Matches the type (RFC 9110 §8.3.1); its parameters are then read one by one. */
+/** Matches the media type (RFC 9110 §8.3.1). Its parameters are matched afterwards, one by one. */
 const MEDIA_TYPE = /^[^ \t;]*/;
 /**
- * Matches the next parameter; empty ones are tolerated (RFC 9110 §5.6.6). One expression for all parameters
- * could split white space in exponentially many ways, on a header that anybody can send.
+ * Matches one parameter; empty ones are allowed (RFC 9110 §5.6.6). A single expression for all parameters could
+ * split white space in exponentially many ways, on a header that anybody can send.
  */
 const PARAMETER = new RegExp(`^[ \\t]*;[ \\t]*(?:(${TOKEN})=(${TOKEN}|${QUOTED}))?`);
 
@@ -43,12 +43,12 @@ function contentTypeProblem(
   return mediaTypeProblem(lines[0] ?? '', contentTypes);
 }
 
-/** A parameter's value: a token as it is, a quoted string without quotes and escapes. */
+/** A parameter's value: a token unchanged, or a quoted string without its quotes and escapes. */
 function unquoted(value: string): string {
   return value.startsWith('"') ? value.slice(1, -1).replace(/\\(.)/gs, '$1') : value;
 }
 
-/** Type and subtype of a `Content-Type`, in lower case; empty if it begins with neither. */
+/** Type and subtype of a `Content-Type`, in lower case. Empty if there are none. */
 export function mediaName(type: string): string {
   return (MEDIA_TYPE.exec(type)?.[0] ?? '').toLowerCase();
 }
@@ -75,8 +75,8 @@ function parametersProblem(parameters: string): string | undefined {
 }
 
 /**
- * Refuses the agent transport's own media type if the URL's senders do not send it and `contentTypes` lacks
- * it (verification.md §7.25). For headers that `guardHeaders` has passed.
+ * Refuses the media type of the agent transport, unless the URL's senders use it or `contentTypes` includes it
+ * (verification.md §7.25). The headers have passed `guardHeaders`.
  */
 export function guardAgentPush(
   headers: HeaderFields,
@@ -90,7 +90,7 @@ export function guardAgentPush(
   return refused('unsupported_media_type', notTaken(type));
 }
 
-/** Checks that headers alone decide (verification.md §7.23 to §7.26). */
+/** Performs the checks that need only the headers (verification.md §7.23 to §7.26). */
 export function guardHeaders(
   method: string,
   headers: HeaderFields,
@@ -112,7 +112,7 @@ export function declaredLength(headers: HeaderFields): number | undefined {
   return /^[0-9]+$/.test(declared) ? Number(declared) : undefined;
 }
 
-/** Refuses a declared length over the limit before a byte is read. The body is still counted. */
+/** Refuses a declared length over the limit before the body is read. The real length is checked too. */
 export function guardDeclaredLength(headers: HeaderFields, maxBodyBytes: number): Refusal | undefined {
   const declared = declaredLength(headers);
   if (declared === undefined || declared <= maxBodyBytes) return undefined;
@@ -125,7 +125,10 @@ export function guardBody(bytes: number, maxBodyBytes: number): Refusal | undefi
   return refused('payload_too_large', `body of ${bytes} bytes, over ${maxBodyBytes}`);
 }
 
-/** @param rawBody the whole body, if it is there: its length counts, whatever the delivery declares. */
+/**
+ * Performs all checks of this file.
+ * @param rawBody the whole body, if it is available. Its real length is then checked, not the declared one.
+ */
 export function guard(head: Head, context: GuardContext, rawBody?: Uint8Array): Guarded | Refusal {
   const { method, headers } = head;
   const { maxBodyBytes } = context.config;

@@ -6,7 +6,7 @@ import { ConfigError, Fault } from '../shared/errors.ts';
 import type { SafeLogger } from '../shared/logging.ts';
 import type { CompleteRequest, Store, TransactionRequest } from '../stores/store.ts';
 
-/** The state of a run's transactions. `idle`: one may begin. */
+/** The state of a run's transactions. Only in `idle` may one begin. */
 type Phase = 'idle' | 'under way' | 'committed' | 'settled';
 
 const REFUSED: Readonly<Record<Exclude<Phase, 'idle'>, string>> = {
@@ -29,10 +29,7 @@ function refuseWhere(
   if (phase !== 'idle') throw new ConfigError(REFUSED[phase]);
 }
 
-/**
- * Runs `work` with a signal that aborts when the run is over, so that a function that never ends holds no
- * connection.
- */
+/** Runs `work` with a signal that aborts when the run is over, so that work that never ends keeps no connection. */
 async function withSignal<T>(of: RunTransaction, work: (over: AbortSignal) => Promise<T>): Promise<T> {
   const { closed } = of;
   const over = new AbortController();
@@ -48,7 +45,9 @@ async function withSignal<T>(of: RunTransaction, work: (over: AbortSignal) => Pr
   }
 }
 
-/** `ctx.transaction` of one run: at most one commit, which also completes the event. */
+/**
+ * The state of `ctx.transaction` in one run. At most one transaction commits; its commit also completes the event.
+ */
 export interface RunTransaction {
   readonly store: Store;
   readonly complete: CompleteRequest;
@@ -59,15 +58,15 @@ export interface RunTransaction {
   phase: Phase;
   /** The error of the last transaction that did not commit. */
   failure: { readonly error: unknown } | undefined;
-  /** The open transaction, and the last one that was asked for while it was open. */
+  /** The open transaction. `last` is the last one that was requested, even while another was open. */
   current: Promise<unknown> | undefined;
   last: Promise<unknown> | undefined;
   /**
-   * Reason for which the run was ended from outside: that ends its transaction too. A deadline does not, so a
-   * transaction may commit late.
+   * The reason for which the run was ended from outside; its transaction is then ended too. A deadline does not set
+   * it, so a transaction may still commit after the deadline.
    */
   givenUp: Fault | undefined;
-  /** Called when `givenUp` is set, for the open transaction. */
+  /** Called when `givenUp` is set, to end the open transaction. */
   onGivenUp: ((why: Fault) => void) | undefined;
 }
 
@@ -85,7 +84,7 @@ export function newTransaction(
   };
 }
 
-/** Gives up what the handler has open, because the lease is over. */
+/** Ends the handler's open transaction, because the lease is over. */
 export function giveUp(of: RunTransaction, why: Fault): void {
   of.givenUp = why;
   of.onGivenUp?.(why);
@@ -121,21 +120,22 @@ export function transact<T>(of: RunTransaction, fn: (tx: unknown) => T | Promise
   const next = commit(of, fn);
   if (begins) of.current = next;
   of.last = next;
-  // If the handler does not await it, `settledTransaction` does, or the log reports the failure.
+  // Prevents an unhandled rejection. If the handler does not await it, `settledTransaction` does, or the failure is
+  // logged.
   next.catch((error: unknown) => {
     of.failure = { error };
   });
   return next;
 }
 
-/** True if the handler's writes and the completion are committed. */
+/** True if a transaction has committed the handler's writes and the event's completion. */
 export function isCommitted({ phase }: RunTransaction): boolean {
   return phase === 'committed';
 }
 
 /**
- * Closes the run's transactions after the handler settled, and waits for an open one, which may not have been
- * awaited. Rejects with the error of such a transaction, because nobody else has seen it.
+ * Called after the handler settled: allows no further transaction, and waits for an open one that the handler may
+ * not have awaited. Rejects with the error of such a transaction, because no other code has seen that error.
  */
 export function settledTransaction(of: RunTransaction): Promise<void> | undefined {
   if (of.phase === 'under way') return whenOver(of);

@@ -1,4 +1,4 @@
-// Turns ids and nonces that senders choose into names that every store and log can hold (admission.md §6.8).
+// Converts ids and nonces that senders choose into names that every store and log can keep (admission.md §6.8).
 // Called by the stages, registrations and the inbox for everything that is stored or printed.
 
 import { MAX_TEXT, printableText } from '../codec/printable.ts';
@@ -8,8 +8,8 @@ import type { Handled } from '../config/receiver-options.ts';
 import type { Lease } from '../stores/store.ts';
 
 /**
- * Ids for log lines and alarms, besides sender, key and delivery id. Senders choose them, so they are made
- * printable.
+ * The event's ids for log lines and alarms, in addition to sender, key and delivery id. They are made printable,
+ * because senders choose them.
  */
 export function idsOf(event: Event | undefined): Pick<Handled, 'taskId' | 'operationId'> {
   const ids: { taskId?: string; operationId?: string } = {};
@@ -19,18 +19,17 @@ export function idsOf(event: Event | undefined): Pick<Handled, 'taskId' | 'opera
 }
 
 /**
- * The run's number and the charged attempts, as `ctx`, hooks, log lines and alarms show them (admission.md
- * §4.3).
+ * The run's number and its charged attempts, in the form of `ctx`, hooks, log lines and alarms (admission.md §4.3).
  */
 export function runOf({ run, chargedAttempts }: Lease): Pick<Handled, 'run' | 'chargedAttempts'> {
   return { run, chargedAttempts };
 }
 
 /**
- * An id as stores keep it. Senders choose ids of any length and any code unit, which not every backend takes.
- * An id that a plain key cannot hold is stored by its hash. The hash is of its JSON, which keeps lone
- * surrogates distinct; UTF-8 would not. An id that looks like such a hash is hashed too, so that no sender
- * names another id's row.
+ * An id in the form in which stores keep it. Senders choose ids of any length and any code unit, which not every
+ * backend can store. An id that is no plain key is replaced by the hash of its JSON. JSON keeps lone surrogates
+ * distinct; UTF-8 would not. An id that looks like such a hash is hashed too, so that no sender can name another
+ * id's row.
  */
 export function storedId(id: string, hashes: Hashes): string {
   if (/^(?!sha-256:[0-9a-f]{64}$)[\x20-\x7e]{1,255}$/.test(id)) return id;
@@ -39,7 +38,7 @@ export function storedId(id: string, hashes: Hashes): string {
 
 const PLACES = 256;
 
-/** One of 256 places. Collisions may be easy to find: all key ids that share a place are one sender's. */
+/** Maps a key id to one of 256 numbers. Collisions may be easy to find, but only among one sender's own key ids. */
 function placeOf(keyid: string): string {
   let place = 0;
   for (let at = 0; at < keyid.length; at += 1) place = (place * 31 + keyid.charCodeAt(at)) % PLACES;
@@ -47,9 +46,9 @@ function placeOf(keyid: string): string {
 }
 
 /**
- * A nonce as a store keeps it: under one of 256 places that the key ids of its sender share. A sender invents
- * key ids freely, and stores keep a count for every name for good (admission.md §6.8). No nonce has a space
- * in it, so no two pairs become one.
+ * A nonce in the form in which a store keeps it: under one of 256 numbers instead of its key id. A sender can
+ * invent any number of key ids, and stores keep a count for each name for ever (admission.md §6.8). No nonce
+ * contains a space, so two different pairs never become one.
  */
 export function storedNonce(
   { keyid, nonce }: { readonly keyid: string; readonly nonce: string },

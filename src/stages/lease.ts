@@ -8,8 +8,8 @@ import { backgroundTimer } from '../shared/time-limits.ts';
 import type { Config } from '../config/resolve-options.ts';
 
 /**
- * End of a handler's run. `lost`: the store says that another owner has the event. `abandoned`: `maxRunMs` is
- * over.
+ * The end of a handler's run. `lost`: the store says that another owner has the lease. `abandoned`: `maxRunMs` has
+ * passed.
  */
 export type RunEnd =
   | { readonly kind: 'returned' }
@@ -17,21 +17,21 @@ export type RunEnd =
   | { readonly kind: 'lost' }
   | { readonly kind: 'abandoned' };
 
-/** The deadline is over, and the handler still runs. */
+/** The deadline has passed, and the handler is still running. */
 export interface DeadlineExceeded {
   readonly kind: 'overrun';
   /** Resolves with the run's end. Never rejects. */
   readonly finished: Promise<RunEnd>;
 }
 
-/** Parts of a watched run: the lease to renew, the limits, and whom to tell. */
+/** Input for watching a run: the lease to renew, the limits, and the functions to call. */
 export interface WatchRequest {
   readonly store: Pick<Store, 'renew'>;
   /** Owner and event of the lease. */
   readonly complete: Pick<CompleteRequest, 'sender' | 'key' | 'owner'>;
   readonly config: Pick<Config, 'leaseMs' | 'renewMs' | 'maxRunMs' | 'handlerDeadlineMs'>;
   readonly log: SafeLogger;
-  /** Aborts when the receiver has stopped: its store is closed. */
+  /** Aborts when the receiver has stopped, because its store is then closed. */
   readonly closed: AbortSignal;
   /** `Running.beat`. */
   readonly beat: () => void;
@@ -39,31 +39,34 @@ export interface WatchRequest {
   readonly began: number;
   readonly abort: AbortController;
   /**
-   * Called if the lease is over: the handler's open transaction has to be given up, with this as its signal's
+   * Called if the lease is over. The handler's open transaction must then be ended, with `why` as its signal's
    * reason.
    */
   readonly givenUp: (why: Fault) => void;
-  /** Called once, with the run's end or the news that it goes on past its deadline. */
+  /** Called once: with the run's end, or with the fact that the run goes on after its deadline. */
   readonly tell: (end: RunEnd | DeadlineExceeded) => void;
 }
 
-/** A run that is being watched. Times are of `performance.now()`; Infinity means never. */
+/** The state of a watched run. Times are those of `performance.now()`; Infinity means never. */
 export interface Watch {
   readonly request: WatchRequest;
   /**
-   * Time of the next renewal. Renewal goes on past the deadline up to `maxRunMs`. JavaScript cannot stop a
-   * handler, and a lease released under a running one would let two overlap. At `maxRunMs` the store counts a
-   * crash.
+   * Time of the next renewal. The lease is renewed even after the deadline, until `maxRunMs`. JavaScript cannot
+   * stop a handler, and if its lease were released it could overlap with a second run. After `maxRunMs` the store
+   * counts a crash.
    */
   renewAt: number;
   limitAt: number;
   deadlineAt: number;
-  /** Time at which its one timer fires. */
+  /** Time at which the run's only timer fires. */
   dueAt: number;
   cancel: () => void;
   isRenewing: boolean;
   hasEnded: boolean;
-  /** Called with the end or the overrun; after an overrun it is replaced and called with the later end. */
+  /**
+   * Called with the run's end or with the overrun. After an overrun it is replaced, and the new function gets the
+   * later end.
+   */
   tell: (end: RunEnd | DeadlineExceeded) => void;
 }
 
@@ -88,7 +91,7 @@ export function watchRun(request: WatchRequest): Watch {
 
 const nothing = (): void => {};
 
-/** Starts a timer that does not keep a stopping process alive: a handler at work has I/O of its own. */
+/** Starts a timer that does not keep a stopping process alive; a working handler has I/O that does. */
 function schedule(watch: Watch, now: number): void {
   const { renewAt, limitAt, deadlineAt } = watch;
   watch.dueAt = Math.min(renewAt, limitAt, deadlineAt);
@@ -97,15 +100,15 @@ function schedule(watch: Watch, now: number): void {
 }
 
 /**
- * Performs the steps that are due: the deadline, a renewal, the end after `maxRunMs`. Then sets the timer
- * again.
+ * Performs the steps that are due: ends the wait at the deadline, renews the lease, or ends the run at `maxRunMs`.
+ * Then sets the timer for the next step.
  */
 function look(watch: Watch): void {
   const { request, dueAt } = watch;
-  // A timer may fire a little early.
+  // The scheduled time is used if it is later, because a timer may fire a little early.
   const now = Math.max(dueAt, performance.now());
   if (now >= watch.deadlineAt) overrun(watch);
-  // Polled here, because a listener for the receiver's end would be one more per delivery.
+  // Checked here, because an abort listener would cost one more per delivery.
   if (request.closed.aborted) release(watch);
   else if (now >= watch.limitAt) giveUp(watch, 'abandoned');
   else if (now >= watch.renewAt) {
@@ -122,18 +125,18 @@ async function renew(watch: Watch): Promise<void> {
   watch.isRenewing = true;
   const isHeld = await isStillHeld(watch.request);
   watch.isRenewing = false;
-  // A renewal in flight while the run is settled rightly finds the lease gone.
+  // If the run was settled during the renewal, it is right that the lease is gone; that is no loss.
   if (!isHeld && watch.limitAt !== Infinity && !watch.request.closed.aborted) giveUp(watch, 'lost');
 }
 
-/** Renews once; true if the lease may still be ours. */
+/** Tries to renew the lease once. True if this process may still have it. */
 async function isStillHeld({ store, log, complete, config }: WatchRequest): Promise<boolean> {
   const { sender, key, owner } = complete;
   try {
     return (await store.renew({ sender, key, owner, leaseMs: config.leaseMs })) === 'renewed';
   } catch (error) {
-    // The lease may run out meanwhile. If the store was unreachable for everybody, it still takes the owner's
-    // renewal. If somebody else has the lease by then, the store says so.
+    // The lease may expire before the next try. If nobody could reach the store, it still accepts this owner's
+    // renewal. If another owner has the lease by then, the store says so.
     log.warn({ err: error }, 'a lease could not be renewed');
     return true;
   }
@@ -159,12 +162,12 @@ function giveUp(watch: Watch, kind: 'lost' | 'abandoned'): void {
   endWatch(watch, { kind });
 }
 
-/** Ends the renewal and leaves the lease as it is. */
+/** Stops renewing, and leaves the lease unchanged in the store. */
 function release(watch: Watch): void {
   watch.renewAt = watch.limitAt = Infinity;
 }
 
-/** Called by the runner when the handler is done: the deadline no longer applies. */
+/** Called when the handler has ended, so that the deadline no longer applies. */
 export function endWatch(watch: Watch, end: RunEnd): void {
   if (watch.hasEnded) return;
   watch.hasEnded = true;
@@ -172,7 +175,7 @@ export function endWatch(watch: Watch, end: RunEnd): void {
   watch.tell(end);
 }
 
-/** Ends the watch, because the run is settled or never will be. */
+/** Ends the watch, because the run was settled or never will be. */
 export function stopWatch(watch: Watch): void {
   release(watch);
   watch.deadlineAt = Infinity;

@@ -1,22 +1,21 @@
-// Remembers the proof by verified deliveries that URL and clock are right, and tries both if a signature
-// fails.
-// Builds verification.md §2.34 and §2.35.
-// Made once per receiver; `src/auth/rfc9421/verify.ts` calls it. The trials are loaded for the first delivery
-// that fails.
+// Remembers that verified deliveries have proved URL and clock right. If a signature fails, checks if one of them
+// is wrong (verification.md §2.34, §2.35).
+// Made once per receiver; `src/auth/rfc9421/verify.ts` calls it. The code of these trials is loaded for the first
+// delivery that fails.
 
 import type { HeadRequest, SetUpWatch } from '../auth/auth-contract.ts';
 import { once } from '../shared/single-flight.ts';
 import { type BaseKnowledge, createTrialPace, type SetUpKnowledge, type SetUpParts } from './trial-pace.ts';
 
-/** The trials that tell our own faults from the sender's. */
+/** The functions that distinguish mistakes in our set-up from mistakes of the sender. */
 type Trials = Pick<typeof import('./clock-trial.ts'), 'clockTrial'> &
   Pick<typeof import('./url-trial.ts'), 'reencoded' | 'urlTrial'>;
 
-/** Most senders remembered. A forgotten one may be tried once more. */
+/** Most senders remembered. A trial for a forgotten sender may be repeated. */
 const MAX_SENDERS = 10_000;
 
 /**
- * Made once per receiver. A delivery that verifies costs two notes.
+ * Made once per receiver. For a delivery that verifies, only two values are written.
  * @param load called for the first delivery that fails.
  */
 export function createSetUpWatch(parts: SetUpParts, load: () => Promise<Trials>): SetUpWatch {
@@ -47,7 +46,7 @@ export function createSetUpWatch(parts: SetUpParts, load: () => Promise<Trials>)
       const { url, urlNormalised } = request.delivery;
       const of = ofBase(request);
       const isOpen = urlNormalised || candidates.some(({ sender }) => !of.urlRight.has(sender.agentUrl));
-      // `verifyAndDispatch` without a request URL gives no evidence.
+      // `verifyAndDispatch` was called without a request URL, so there is no evidence of another URL.
       if (url === undefined || !isOpen) return undefined;
       const { reencoded, byForms } = await trials();
       return (

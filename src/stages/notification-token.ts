@@ -1,4 +1,4 @@
-// Compares the token that a webhook carries with the one that was registered (verification.md §6.9).
+// Compares the token in a webhook with the registered one (verification.md §6.9).
 // Loaded on demand by `src/receiver/verify.ts`, after the sender is proved and before `admit`.
 
 import type { RaiseAlarm } from '../shared/alarms.ts';
@@ -20,22 +20,19 @@ export interface TokenContext {
   readonly raiseAlarm: RaiseAlarm;
 }
 
-/** True for a task envelope. Among those of kind `other`, only envelopes with an unknown status are tasks. */
+/** True for a task envelope. An envelope of kind `other` is one only if its status is unknown. */
 const isTaskEnvelope = ({ kind, transport, warnings }: Event): boolean =>
   transport === 'tool' && (kind !== 'other' || warnings.some(({ code }) => code === 'unknown_status'));
 
 /**
- * The token of a task envelope. In other families `token` is a member of their own. `null` counts as absent,
- * as many senders write it.
+ * The token in a task envelope. In other families the member `token` has another meaning. `null` is treated as
+ * absent, because many senders write it so.
  */
 function tokenOf(event: Event): unknown {
   return isTaskEnvelope(event) ? present(event.envelope, 'token') : undefined;
 }
 
-/**
- * Every token that the delivery carries, in headers and body; only those of the headers if the body is
- * unreadable.
- */
+/** Every token in the delivery's headers and body. If the body is unreadable, only those in the headers. */
 function tokensOf(headers: HeaderFields, { reading }: Read | ReadChallenge): readonly unknown[] {
   const carried = [fieldValue(headers, PUSH_TOKEN_FIELD), reading.ok ? tokenOf(reading.event) : undefined];
   return carried.filter((token) => token !== undefined);
@@ -49,8 +46,8 @@ function warned<R extends Read | ReadChallenge>(read: R, code: WarningCode): R {
 }
 
 /**
- * The token that the operation of an agent's push was registered with. Other transports carry the token in
- * the body, which is read later. Asks the store.
+ * The token that was registered for the operation of an agent-transport webhook. It is looked up here, because
+ * other transports have the token in the body, which is read later. Asks the store.
  */
 export async function registeredToken(
   { reading }: Read | ReadChallenge,
@@ -62,8 +59,8 @@ export async function registeredToken(
 }
 
 /**
- * Compares the tokens of a proved sender's delivery with the registered one (verification.md §6.9). Runs
- * before admission: a refusal here burns no nonce.
+ * Compares the tokens in an authenticated delivery with the registered one (verification.md §6.9). Runs before
+ * admission, so a refusal here leaves the nonce unused.
  */
 export function checkToken<R extends Read | ReadChallenge>(
   read: R,

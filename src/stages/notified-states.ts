@@ -1,5 +1,5 @@
-// States that notifications report: the claim for the store, and the form for the handler (owed.md §6.1).
-// `read` makes the claim, `dispatch` the handler's form; the reconciler finds rows by `snapshotRowId`.
+// The states that notifications report, as facts for the store and in the form for the handler (owed.md §6.1).
+// `read` makes the facts, `dispatch` the handler's form; the reconciler finds rows by `snapshotRowId`.
 
 import { isJsonObject, textMember } from '../codec/members.ts';
 import { MAX_TEXT } from '../codec/printable.ts';
@@ -9,13 +9,16 @@ import type { EventReading } from '../events/reading.ts';
 import type { ClaimedState, StateClaim } from '../stores/store.ts';
 import { storedId } from './ids.ts';
 
-/** The claim of a notification's state; undefined for an event without a state, or of no subscription. */
+/**
+ * The facts about a notification's state for the store. Undefined for an event without a state, or without a
+ * subscription.
+ */
 export function stateClaim(
   { event, state }: Extract<EventReading, { ok: true }>,
   hashes: Hashes,
 ): StateClaim | undefined {
   if (!state || event.kind !== 'other') return undefined;
-  // An impairment's state belongs to a media buy; those of other families belong to a subscription.
+  // An impairment's state is kept with its media buy; states of other families are kept with a subscription.
   const place = event.family === 'impairment' ? ofMediaBuy(event, hashes) : ofSubscription(event, hashes);
   return place && { ...state, ...place };
 }
@@ -35,7 +38,7 @@ export const snapshotRowId = (
 const ofSubscription = ({ subscription, family = '' }: OtherEvent, hashes: Hashes): Place | undefined =>
   subscription && { holder: { kind: 'snapshot', id: snapshotRowId(subscription, family, hashes) } };
 
-/** The media buy that an impairment names, or the operation if it names none. */
+/** The row of the media buy that an impairment names. If it names none, the row of its operation. */
 function ofMediaBuy({ notification, data, envelope, operationId }: OtherEvent, hashes: Hashes): Place {
   const [mediaBuyId] = [notification, data, envelope].flatMap((one) =>
     isJsonObject(one) ? (textMember(one, 'media_buy_id') ?? []) : [],
@@ -44,14 +47,14 @@ function ofMediaBuy({ notification, data, envelope, operationId }: OtherEvent, h
     return operationId === undefined
       ? {}
       : { holder: { kind: 'operation', id: storedId(operationId, hashes) } };
-  // Accounts keep the id unchanged, so a longer one belongs to none.
+  // Rows keep the id unchanged, so an id that is too long has no row.
   if (mediaBuyId.length > MAX_TEXT) return {};
   return { mediaBuyId, holder: { kind: 'stream', id: storedId(mediaBuyId, hashes) } };
 }
 
 /**
- * The state in the form for the handler. @param claimed the state as the store found it when it kept the
- * event.
+ * The state in the form for the handler.
+ * @param claimed the state as the store found it when it stored the event.
  */
 export function notificationState({
   id,

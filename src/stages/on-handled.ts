@@ -1,5 +1,5 @@
-// Tells `onHandled`, instruments and alarms that an event has ended (admission.md §2.14).
-// Called by `admit`, `settle` and the inbox after the store knows the end.
+// Reports the end of an event to `onHandled`, instruments and alarms (admission.md §2.14).
+// Called by `admit`, `settle` and the inbox, after the store has recorded the end.
 
 import type { RaiseAlarm } from '../shared/alarms.ts';
 import type { SafeLogger } from '../shared/logging.ts';
@@ -14,21 +14,25 @@ import { idsOf, runOf } from './ids.ts';
 import { readFrom, type ReadContext } from './read.ts';
 import type { EventName } from './running.ts';
 
-/** End of a run. */
+/** The result of a run. */
 export interface RanTo {
   readonly state: Exclude<Handled['state'], 'stale'>;
   readonly error: string | undefined;
-  /** End of the run, on the clock of `performance.now()`. */
+  /** End of the run, as `performance.now()`. */
   readonly endedAt: number;
-  /** Arrival of the delivery, on the receiver's clock in Unix ms. Absent for a worker's run. */
+  /** Arrival of the delivery, on the receiver's clock in Unix ms. Absent for a run of a worker. */
   readonly arrivedAt: number | undefined;
 }
 
-/** Listeners for ended runs. Members are absent when nobody listens, so that nothing is built for them. */
+/**
+ * Functions that are called when a run has ended. One that nobody needs is absent, so that nothing is built for it.
+ */
 export interface RunObserver {
-  /** Called when a run of this process has ended and the store knows. */
+  /** Called when a run of this process has ended and the store has recorded it. */
   readonly ran?: (run: HandledRun, to: RanTo) => void;
-  /** Called for an event that is older than its task's mark, as its delivery brought it: there was no run. */
+  /**
+   * Called for a delivered event that is older than the newest status applied to its task; its handler did not run.
+   */
   readonly stale?: (event: Event, deliveryId: string) => void;
 }
 
@@ -47,7 +51,7 @@ function factsOf(
   };
 }
 
-/** The report of a run of this process that has ended, once the store knows. */
+/** The report about an ended run of this process, after the store has recorded it. */
 function ranOf(run: HandledRun, { state, error, endedAt, arrivedAt }: RanTo): Handled {
   const { won, event, complete } = run;
   const waitedMs = won.waitedMs ?? (arrivedAt === undefined ? 0 : Math.max(0, run.beganAt - arrivedAt));
@@ -64,7 +68,7 @@ function ranOf(run: HandledRun, { state, error, endedAt, arrivedAt }: RanTo): Ha
   });
 }
 
-/** Connects `onHandled` and instruments to the run's end. */
+/** Passes the end of each run to `onHandled` and the instruments. */
 export function observedBy({ instruments }: Pick<EndedContext, 'instruments'>): RunObserver {
   return {
     ran: (run, to) => instruments.handled?.(ranOf(run, to)),
@@ -82,7 +86,8 @@ export interface EndedContext extends ReadContext {
 }
 
 /**
- * The report of an event that is older than its task's mark, as its delivery brought it: there was no run.
+ * The report about a delivered event that is older than the newest status applied to its task; its handler did not
+ * run.
  */
 function staleOf(event: Event, id: string): Handled {
   const { sender, idempotencyKey: key } = event;
@@ -100,7 +105,7 @@ function staleOf(event: Event, id: string): Handled {
   });
 }
 
-/** The stored event; undefined if its body was dropped or cannot be read any more. */
+/** The stored event. Undefined if its body was deleted or can no longer be parsed. */
 export function storedEvent(
   { sender, body, source, url }: Pick<InboxRecord, 'sender' | 'body' | 'source' | 'url'>,
   context: ReadContext,
@@ -122,8 +127,8 @@ async function recordOf(
 }
 
 /**
- * Reports the end of an event that the store found: its runs are used up, or its task has a newer status.
- * Alarm and hook get the facts of the stored record. Never rejects.
+ * Reports the end of an event that the store decided without a run: no runs are left, or its task has a newer
+ * status. Alarm and hook receive facts from the stored record. Never rejects.
  */
 export async function tellEnded(
   name: EventName,
@@ -136,13 +141,13 @@ export async function tellEnded(
   const event = record && storedEvent(record, context);
   const { waitedMs, ...told } = endOf(name, record, event, context);
   if (state === 'dead') raiseDead(told, 'its runs are used up', context.raiseAlarm);
-  // A stale event's last error came from a run that was to be repeated, so it is left out.
+  // The last error of a stale event is from an earlier run that would have been repeated, so it is left out.
   const { lastError, ...facts } = told;
   const why = state === 'dead' && lastError !== undefined && { error: lastError };
   handled?.(Object.freeze({ ...facts, ...factsOf(event), state, waitedMs, durationMs: 0, ...why }));
 }
 
-/** Known facts of an event's end; only its name if the store cannot tell. */
+/** Known facts about the ended event. Only its name if the store cannot return the record. */
 function endOf(
   { sender, key }: EventName,
   record: InboxRecord | undefined,

@@ -1,7 +1,7 @@
-// Reads an authentic body into an event, and into the claim that the store compares and keeps
+// Reads an authentic body into an event, and into the facts that the store compares and keeps: the claim
 // (verification.md §7).
-// Called by the receiver after `authenticate`. No I/O: an unreadable body is answered only after `admit`
-// burned its nonce.
+// Called by the receiver after `authenticate`. It does no I/O. An unreadable body is answered only after `admit`
+// has marked its nonce as used.
 
 import type { Identity } from '../auth/auth-contract.ts';
 import { canonicalJson } from '../codec/canonical-json.ts';
@@ -24,12 +24,12 @@ import { storedId } from './ids.ts';
 import { windowsOf } from './reported-windows.ts';
 import { stateClaim } from './notified-states.ts';
 
-/** Members that differ between two deliveries with the same content, at any depth. */
+/** Members that are ignored when the contents of two deliveries are compared, at any depth. */
 const LEFT_OUT: ReadonlySet<string> = new Set(['idempotency_key', 'timestamp', 'metadata']);
 
 /**
- * SHA-256 of a terminal status's content, in lower-case hex (verification.md §2.19). The content is status
- * and data. Without data it is the payload, without its keys, timestamps and metadata.
+ * SHA-256 of the content of a terminal status, in lower-case hex (verification.md §2.19). The content is status and
+ * data. If there is no data, it is the payload without its keys, timestamps and metadata.
  */
 export function terminalHash(
   { status, data, envelope }: TaskEvent,
@@ -49,21 +49,21 @@ interface ReadBase {
   readonly rawBody: Uint8Array;
 }
 
-/** Facts about bytes in addition to their sender. */
+/** Facts about the bytes in addition to their sender. */
 interface Known {
   /** SHA-256 of the bytes in hex. */
   readonly hash?: string | undefined;
   readonly source?: EventChannel | undefined;
-  /** The URL by which they came. */
+  /** The URL at which the bytes arrived. */
   readonly url?: string | undefined;
 }
 
 type Readable = Extract<EventReading, { ok: true }>;
 
-/** A body that gave an event. */
+/** A body that contains an event. */
 export interface ReadEvent extends ReadBase {
   readonly reading: Readable;
-  /** The facts that the store compares and keeps. */
+  /** The event's facts that the store compares and keeps. */
   readonly claim: EventClaim;
   readonly deliveryId: string;
 }
@@ -77,28 +77,28 @@ interface Unreadable extends Eventless {
   readonly reading: Exclude<EventReading, Readable>;
 }
 
-/** A proof of control: it has no event and asks the owner a question. */
+/** A proof of control: it contains no event, and asks for a decision instead. */
 export interface ReadChallenge extends Eventless {
   readonly reading: ChallengeReading;
 }
 
 /**
- * An authentic body after reading: an event, or the reason for having none. The reason is answered only after
- * `admit`.
+ * The result of reading an authentic body: an event, or the reason why it has none. The reason is answered only
+ * after `admit`.
  */
 export type Read = ReadEvent | Unreadable;
 
 export interface ReadContext {
   readonly protocols: Protocols;
   readonly hashes: Hashes;
-  /** The reader of bodies, loaded before the first delivery. */
+  /** Parses bodies; its code is loaded before the first delivery. */
   readonly readBody: ReadBody;
 }
 
-/** The sender, with its format if registration told it. */
+/** The sender, with its format if it is registered with one. */
 export type Origin = Pick<SenderEntry, 'agentUrl' | 'format'> & Partial<Pick<SenderEntry, 'edition'>>;
 
-/** Reads bytes of a known sender: this delivery's, or a stored first copy's. */
+/** Parses a known sender's bytes: those of this delivery, or a stored first copy. */
 export function readFrom(
   sender: Origin,
   bytes: Uint8Array,
@@ -117,8 +117,8 @@ export function readFrom(
 }
 
 /**
- * Most media buys of one report that the store looks up, one by one. For those after it, reports that come
- * after the final one go unnoticed.
+ * Most media buys of one report that the store looks up, one by one. For further media buys, it is not noticed if a
+ * report comes after the final one.
  */
 const MAX_REPORTED_BUYS = 100;
 
@@ -137,13 +137,10 @@ function reportClaim(
   };
 }
 
-/** True for a pulled state, which may be told at any time, even after the last report (owed.md §7.5). */
+/** True for a pulled state, which may come at any time, even after the last report (owed.md §7.5). */
 const isPulledState = ({ kind, source }: Event): boolean => kind === 'other' && source === 'pull';
 
-/**
- * Row of the media buy that an event names: in its data, or in the body itself if that is the payload of
- * another family.
- */
+/** Row of the media buy that an event names, in its data or at the top of its body (payload of another family). */
 function mediaBuyRow({ data, envelope }: Event, hashes: Hashes): string | undefined {
   const named = isJsonObject(data) ? textMember(data, 'media_buy_id') : undefined;
   const id = named ?? textMember(envelope, 'media_buy_id');
@@ -155,7 +152,7 @@ function claimMediaBuy(claim: Writable<EventClaim>, event: Event, instant: strin
   if (id !== undefined) claim.mediaBuy = { id, instant };
 }
 
-/** Media buys that an event is about, except those whose windows it reports. */
+/** Rows of the media buys that an event concerns, except those for which it reports windows. */
 function streamsOf(event: Event, { report }: EventClaim, hashes: Hashes): readonly string[] {
   if (!report) return [mediaBuyRow(event, hashes) ?? []].flat();
   const windows = new Set(report.windows?.map(({ id }) => id));
@@ -189,15 +186,15 @@ function operationRow({ operationId }: TaskEvent, hashes: Hashes): string | unde
 }
 
 /**
- * The comparable part of a result. Channels word and shape the same error differently, so its code is
- * compared.
+ * The part of a result that is compared. For an error it is the code, because channels word and shape the same
+ * error differently.
  */
 const saysOf = (data: unknown, error: TaskEvent['error']): object =>
   error === undefined ? { data: data ?? null } : { error: error.code ?? error.message };
 
 /**
- * The claim of a task's status for comparison across channels. A terminal status is compared by its data,
- * wherever the channel put it.
+ * The facts about a task's status that are compared across channels. A terminal status is compared by its data,
+ * wherever the channel has put the data.
  */
 function toldClaim(
   { source, status, data, error }: TaskEvent,
@@ -216,21 +213,21 @@ function toldClaim(
   };
 }
 
-/** Parts that a claim is made with. */
+/** Parts that are needed to make a claim, which is the facts about an event for the store. */
 export interface ClaimContext extends Pick<ReadContext, 'hashes'> {
-  /** If present, channels other than webhooks may report on a task. */
+  /** If set, the receiver has registrations, so other channels than webhooks may report on a task. */
   readonly registrations: EventRegistrations | undefined;
   readonly edition: Pick<Edition, 'changedPayload' | 'fingerprint' | 'secondTerminal'>;
-  /** The URL of registrations by which the body came. */
+  /** The URL of registrations at which the body arrived. */
   readonly via?: OurUrl | undefined;
   /**
-   * True for an observation by a channel other than webhooks. It is never compared with a copy that a seller
-   * sends again.
+   * True for an observation from another channel than webhooks. It is never compared with copies that a seller
+   * repeats.
    */
   readonly isObserved?: boolean;
 }
 
-/** Hashes that compare a delivery with other copies of its event, and with other ends of its task. */
+/** Hashes for comparing a delivery with other copies of its event, and with other terminal statuses of its task. */
 function comparedHashes(
   { event, terminal, inexact }: Readable,
   { edition, hashes }: ClaimContext,
@@ -245,8 +242,8 @@ function comparedHashes(
 }
 
 /**
- * Adds the claim for the event's kind. Reports and other families are neither ordered nor serialised
- * (admission.md §5.1).
+ * Adds the facts that depend on the event's kind. Reports and other families are not ordered, and may run in
+ * parallel (admission.md §5.1).
  */
 function claimKind(claim: Writable<EventClaim>, reading: Readable, context: ClaimContext): void {
   const { event, at = reading.instant } = reading;
@@ -262,8 +259,8 @@ function claimKind(claim: Writable<EventClaim>, reading: Readable, context: Clai
 }
 
 /**
- * The claim of an event: the facts that the store compares and keeps.
- * @param rawHash SHA-256 of the body in hex, if it is known.
+ * The claim of an event, which is the facts that the store compares and keeps.
+ * @param rawHash SHA-256 of the body in hex, if it was computed before.
  */
 export function claimOf(
   rawBody: Uint8Array,
@@ -287,7 +284,7 @@ export function claimOf(
   return claim;
 }
 
-/** Separate because of the types: each reading has its own kind of `Read`. */
+/** The branches look alike, but are needed for the types: each reading has its own kind of `Read`. */
 function unreadable(
   base: ReadBase,
   reading: Exclude<EventReading, Readable> | ChallengeReading,
@@ -299,13 +296,15 @@ export function isChallenge(body: Read | ReadChallenge): body is ReadChallenge {
   return !body.reading.ok && body.reading.code === 'challenge';
 }
 
-/** True for a report, even one that does not fit the schema and goes to the handler `other`. */
+/**
+ * True for a delivery report, even one that does not fit the schema and is therefore passed to the handler `other`.
+ */
 export const isReport = ({ kind, warnings }: Event): boolean =>
   kind === 'delivery-report' || warnings.some(({ code }) => code === 'invalid_delivery_report');
 
 /**
- * Refuses other events than delivery reports by HMAC, if HMAC counts for reports alone (verification.md
- * §2.22). The report secret must not be enough to end a task.
+ * If HMAC is allowed for reports alone, refuses any other event that was authenticated by HMAC (verification.md
+ * §2.22). The secret for reports must not be sufficient to end a task.
  */
 export function beyondReports({ identity, reading }: Read | ReadChallenge): Refusal | undefined {
   const { scheme, sender } = identity;

@@ -1,6 +1,5 @@
-// Windows that a delivery report has data for: the claim for the store, and the form for the handler (owed.md
-// §3.1).
-// `read` makes the claim, `dispatch` the handler's form; pulls of the reconciler use both parts.
+// The windows for which a delivery report has data, as facts for the store and in the form for the handler (owed.md
+// §3.1). `read` makes the facts, `dispatch` the handler's form; the reconciler's pulls use both.
 
 import { isJsonObject, textMember } from '../codec/members.ts';
 import { MAX_TEXT } from '../codec/printable.ts';
@@ -12,23 +11,23 @@ import type { ClaimedWindow, WindowClaim } from '../stores/store.ts';
 import { isTerminalBuy } from '../windows/ends.ts';
 import { storedId } from './ids.ts';
 
-/** Types of reports that change earlier data. */
+/** Types of reports that change data which was reported before. */
 const REVISIONS: ReadonlySet<DeliveryReport['notification_type']> = new Set(['adjusted', 'window_update']);
 
-/** Statuses of a row that has no data yet. */
+/** Statuses of a row that does not yet have data. */
 export const WITHOUT_DATA: ReadonlySet<unknown> = new Set(['reporting_delayed', 'failed']);
 
-/** @returns no windows for a report without a valid period. */
+/** Returns the windows that a report has rows for; none if its period is not valid. */
 export function windowsOf(report: DeliveryReport, hashes: Hashes): readonly WindowClaim[] {
   const [start, end] = [msIn(report.reporting_period?.start), msIn(report.reporting_period?.end)];
   if (start === undefined || end === undefined) return [];
   const windows = new Map<string, WindowClaim>();
   for (const row of (report.media_buy_deliveries ?? []).slice(0, MAX_REPORTED_WINDOWS)) {
-    // Accounts keep the id unchanged, so a row with a longer one is left out.
+    // The media buy's id is kept unchanged, so a row with a longer id is skipped.
     if (row.media_buy_id.length > MAX_TEXT) continue;
     const id = storedId(row.media_buy_id, hashes);
     const window = windowOf(report, row);
-    // If a media buy has two rows, the one with data counts.
+    // If a media buy has two rows, the one with data is used.
     if (!(window.isLate && windows.has(id))) windows.set(id, { id, start, end, ...window });
   }
   return [...windows.values()];
@@ -54,10 +53,10 @@ function windowOf(
 const msIn = (text: string | null | undefined): number | undefined =>
   typeof text === 'string' ? parseInstant(text)?.ms : undefined;
 
-/** Longest stage name in characters: it is a seller's text, kept with each account. */
+/** Longest stage name in characters, because it is a seller's text that is stored with each media buy. */
 const MAX_STAGE = 64;
 
-/** The measurement window of the row's packages, or the row's own. */
+/** The measurement window that the row's packages name; if none does, the row's own. */
 function stageOf({ by_package: packages, measurement_window: own }: MediaBuyDelivery): string {
   const named = packages?.flatMap((one) =>
     isJsonObject(one) ? (textMember(one, 'measurement_window') ?? []) : [],
@@ -67,8 +66,9 @@ function stageOf({ by_package: packages, measurement_window: own }: MediaBuyDeli
 }
 
 /**
- * The windows in the form for the handler, without those that are not known as windows of their media buy.
- * @param report the one that claimed them.
+ * The windows in the form for the handler. Those that do not match the known windows of their media buy are left
+ * out.
+ * @param report the report whose windows `claimed` has.
  */
 export function reportWindows(
   claimed: readonly ClaimedWindow[],

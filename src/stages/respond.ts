@@ -1,5 +1,5 @@
-// Turns a verdict into status, headers and body; the table of answers is here (admission.md §2.2).
-// Called by `finishOutcome` for every answer. Pure, and without exception text, key ids or reasons.
+// Converts a verdict to status, headers and body; it has the table of answers (admission.md §2.2).
+// Called by `finishOutcome` for every answer. Pure; no answer contains exception text, key ids or reasons.
 
 import type { RefusedCode } from '../shared/codes.ts';
 import type { Refusal, Reply, Unavailability, Verdict } from '../shared/outcome.ts';
@@ -15,9 +15,7 @@ type RefusalReply =
 const UNAUTHENTIC: RefusalReply = { status: 401 };
 const LIMITED: RefusalReply = { status: 429 };
 
-/**
- * Every code has a row here: a code without one does not compile. The README's table of answers matches it.
- */
+/** The answer for each refusal code. A code without a row does not compile. The README has the same table. */
 export const ANSWERS: Readonly<Record<RefusedCode, RefusalReply>> = {
   method_not_allowed: { status: 405, allow: 'POST' },
   unsupported_media_type: { status: 415 },
@@ -71,7 +69,7 @@ const reply = (status: number, headers: Readonly<Record<string, string>> = {}, b
 const jsonReply = (status: number, body: object): Reply =>
   reply(status, { 'Content-Type': 'application/json' }, JSON.stringify(body));
 
-/** Rounded up to whole seconds: a sender that waits a little longer finds what it was told to wait for. */
+/** Rounded up to whole seconds, so that a sender never comes back too early. */
 const retryAfter = (ms: number): Reply['headers'] => ({ 'Retry-After': String(Math.ceil(ms / 1000)) });
 
 function refusalReply(refusal: Refusal, retryAfterMs: number): Reply {
@@ -83,7 +81,7 @@ function refusalReply(refusal: Refusal, retryAfterMs: number): Reply {
     case 409:
       return jsonReply(answer.status, { error: { code, message: answer.message } });
     case 401:
-      // Sellers retry after a bearer 401, and end the event after a `Signature` one (verification.md §6.4).
+      // Sellers retry after a bearer 401, but give the event up after a `Signature` 401 (verification.md §6.4).
       return refusal.challenge === 'bearer'
         ? reply(401, { 'WWW-Authenticate': 'Bearer error="invalid_token"' })
         : reply(401, { 'WWW-Authenticate': `Signature error="${code}"` });
@@ -97,10 +95,10 @@ function refusalReply(refusal: Refusal, retryAfterMs: number): Reply {
   }
 }
 
-/** Shared by all answers, and frozen. */
+/** One frozen object for all 200 answers. */
 const OK_REPLY: Reply = Object.freeze({ status: 200, headers: Object.freeze({}), body: '' });
 
-/** The reply to the sender. Pure. By construction it holds no exception text, key id or reason. */
+/** The reply to the sender. Pure; it is built so that it cannot contain exception text, key ids or reasons. */
 export function respond(verdict: Verdict, retryAfterMs: number): Reply {
   switch (verdict.kind) {
     case 'accepted':
@@ -116,7 +114,7 @@ export function respond(verdict: Verdict, retryAfterMs: number): Reply {
   }
 }
 
-/** True if a stage's result is a refusal or a fault, which ends the run. */
+/** True if a stage returned a refusal or a fault, after which no further stage runs. */
 export function isRejection(result: { readonly kind: string }): result is Refusal | Unavailability {
   return result.kind === 'refused' || result.kind === 'unavailable';
 }

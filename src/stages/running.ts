@@ -1,4 +1,4 @@
-// Knows which events this process is running, so that none starts twice and suspects run one at a time
+// Records the events that this process is running. So none starts twice, and suspects run one at a time
 // (admission.md §4.6, §4.7).
 // Made once per receiver; used by `admit`, `dispatch`, the worker and redrives.
 
@@ -7,7 +7,7 @@ import type { SafeLogger } from '../shared/logging.ts';
 import type { Config } from '../config/resolve-options.ts';
 import type { Store } from '../stores/store.ts';
 
-/** An event, as the store names it. */
+/** Identifies an event as the store does. */
 export interface EventName {
   readonly sender: string;
   readonly key: string;
@@ -17,31 +17,29 @@ export interface EventName {
 export interface RunStart extends EventName {
   /** Derived from sender and key. */
   readonly deliveryId: string;
-  /** True if a lease of the event ended with its process (admission.md §4.6). */
+  /** True if the process of an earlier run ended while it had the lease (admission.md §4.6). */
   readonly suspect: boolean;
-  /** Known for deliveries only. */
+  /** Present for deliveries only. */
   readonly taskId?: string | undefined;
 }
 
-/**
- * Events that this process runs, by whatever lease: a delivery's, a worker's or a redrive's (admission.md
- * §4.7).
- */
+/** The events that this process runs, with the lease of a delivery, a worker or a redrive (admission.md §4.7). */
 export interface Running {
-  /** Id of this process, for the leases that it takes. */
+  /** Returns the id of this process, which is stored with its leases. */
   readonly process: () => string;
   readonly has: (deliveryId: string) => boolean;
-  /** Key of the event of this task that runs here. */
+  /** Returns the key of the event of this task that this process runs; undefined if there is none. */
   readonly keyOf: (sender: string, taskId: string) => string | undefined;
   readonly all: () => readonly EventName[];
   readonly hasSuspect: () => boolean;
   /**
-   * Asks for a suspect's lease after reserving this process's one place for suspects. If two were leased at
-   * once, each would be charged with the other's crash. Resolves with `undefined` and asks nothing if a
-   * suspect runs or the place is reserved.
+   * Reserves this process's only slot for suspects, then calls `ask` to lease one. If two suspects ran at once,
+   * each would be charged with the other's crash. If the slot is taken, resolves with `undefined` without calling
+   * `ask`.
    *
-   * If `isLeased` accepts the answer, the place stays reserved until `begin` or `release`, at most for one
-   * lease. If `ask` rejects, the lease may still have been given, so the place stays reserved for one lease.
+   * If `isLeased` is true for the answer, the slot stays reserved until `begin` or `release`, at most for
+   * `leaseMs`. If `ask` rejects, the lease may have been granted all the same, so the slot stays reserved for
+   * `leaseMs`.
    * @param holder a delivery id, or `WORKER`.
    */
   readonly askAlone: <T>(
@@ -49,23 +47,25 @@ export interface Running {
     ask: () => Promise<T>,
     isLeased: (answer: T) => boolean,
   ) => Promise<T | undefined>;
-  /** Frees the place if it is reserved for `holder`. */
+  /** Frees the slot for suspects if `holder` has reserved it. */
   readonly release: (holder: string) => void;
   /**
-   * Undefined if the event runs here already, or is a suspect while another one runs: it must not be started.
-   * The returned function is to be called twice: when the handler has settled, and when the store knows or
-   * will not be told. Until both calls, and at most for `maxRunMs`, the event counts as running.
+   * Registers an event as running. Undefined if it must not start: it runs here already, or is a suspect while
+   * another suspect runs. Call the returned function twice: when the handler has settled, and when the store has
+   * recorded the end or never will. Until both calls, at most for `maxRunMs`, the event counts as running.
    */
   readonly begin: (start: RunStart) => (() => void) | undefined;
   /**
-   * Keeps the process's row alive around the renewal of a lease; one call serves all leases. Never rejects.
+   * Called when a lease is renewed: tells the store that this process is alive, once for all leases. Never rejects.
    */
   readonly beat: () => void;
   /** Tells the store at once that this process is alive. Rejects if the store cannot be reached. */
   readonly announce: () => Promise<void>;
 }
 
-/** Holder of the place while a worker does not yet know which suspect it will lease; no delivery id. */
+/**
+ * Reserves the slot for suspects for a worker that does not yet know the event it will lease. It is no delivery id.
+ */
 export const WORKER = 'worker';
 
 export interface RunningOptions {
@@ -77,25 +77,25 @@ export interface RunningOptions {
 
 interface RunningEvent extends EventName {
   readonly suspect: boolean;
-  /** On the clock of `performance.now()`. */
+  /** Until this time of `performance.now()` the event counts as running. */
   readonly until: number;
-  /** Name of its task. */
+  /** Name of the event's task. */
   readonly task: string | undefined;
-  /** Calls of `begin`'s function that are still to come. */
+  /** Calls of the function from `begin` that are still expected. */
   left: number;
 }
 
 /**
- * Share of `renewMs` after which a beat is sent. Timers fire a little early, and each renewal of a lone lease
- * should bring a beat.
+ * The store is told that the process lives when this share of `renewMs` has passed. Less than 1, because timers
+ * fire a little early, and every renewal of a single lease should tell it.
  */
 const BEAT_SHARE = 0.9;
 
 const taskName = (sender: string, taskId: string): string => `${sender} ${taskId}`;
 
 export function createRunning({ store, config, logger, newId }: RunningOptions): Running {
-  // If a request can die without reaching its end, its runs would count as running for `maxRunMs`. Such a
-  // runtime remembers nothing.
+  // On a runtime where a request can die before its end, its runs would count as running for `maxRunMs`. So nothing
+  // is remembered there.
   const remembers = requestsMayShare();
   const { leaseMs, renewMs, maxRunMs } = config;
   const runs = new Map<string, RunningEvent>();
@@ -103,7 +103,7 @@ export function createRunning({ store, config, logger, newId }: RunningOptions):
   const tasks = new Map<string, string>();
   let beatenAt = -Infinity;
   let reserved = { holder: '', until: -Infinity };
-  // Made at first use: some runtimes give no random value before the first request.
+  // Made at first use, because some runtimes give no random values before the first request.
   let id: string | undefined;
   const process = (): string => (id ??= newId());
 
@@ -141,15 +141,15 @@ export function createRunning({ store, config, logger, newId }: RunningOptions):
     if (reserved.holder === holder) reserved = { holder: '', until: -Infinity };
   }
 
-  /** True if another suspect runs or is about to. */
+  /** True if another suspect runs, or its slot is reserved. */
   function isSuspectTaken(deliveryId: string): boolean {
     return hasSuspect() || (isReserved() && reserved.holder !== deliveryId);
   }
 
   async function announce(): Promise<void> {
     beatenAt = performance.now();
-    // Every held lease was renewed within the last `renewMs`. So a dead process's row ends no later than its
-    // leases, and none of them looks released by a living process.
+    // Every lease was renewed within the last `renewMs`. So the row of a dead process expires no later than its
+    // leases, and none of them seems to belong to a living process.
     await store.alive?.({ process: process(), forMs: leaseMs - renewMs });
   }
 
@@ -188,8 +188,8 @@ export function createRunning({ store, config, logger, newId }: RunningOptions):
     beat() {
       if (!store.alive || performance.now() - beatenAt < BEAT_SHARE * renewMs) return;
       announce().catch((error: unknown) => {
-        // No run ends because of this: a crash that is charged wrongly is taken back once this process is
-        // heard again.
+        // This ends no run. A crash that the store charges wrongly is taken back when this process reaches the
+        // store again.
         logger.warn({ err: error }, 'the store could not record that this process is alive');
       });
     },

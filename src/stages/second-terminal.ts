@@ -1,5 +1,5 @@
-// Reports a second end of a task: by another channel, or under another idempotency key (verification.md
-// §2.19, admission.md §5.4a).
+// Reports that a task has ended a second time: by another channel, or under another idempotency key
+// (verification.md §2.19, admission.md §5.4a).
 // Called by `admit` and `observe`, after the store decided.
 
 import type { Alarm, RaiseAlarm } from '../shared/alarms.ts';
@@ -13,8 +13,8 @@ import type { ReadEvent } from './read.ts';
 type First = NonNullable<Extract<AcceptDecision, { kind: 'done' }>['first']>;
 
 /**
- * Answers an event of a task whose end another channel reported first. It never causes a second run, whatever
- * it says.
+ * Answers an event of a task whose end another channel reported before. Its handler does not run, whatever its
+ * content is.
  */
 export async function toldBefore(
   { source, hash }: First,
@@ -53,7 +53,8 @@ const idsIn = ({ taskId, operationId }: Event): object => ({
 });
 
 /**
- * Fate of a second end, by the store's decision. Other decisions are not reported (verification.md §2.19).
+ * The effect of a second end, by the store's decision, for the alarm. After other decisions no alarm is raised
+ * (verification.md §2.19).
  */
 const SECOND: Partial<Record<AcceptDecision['kind'], string>> = {
   won: 'its handler runs',
@@ -71,8 +72,8 @@ const HOW_TO_LEARN =
   'Its handler does not run. Poll the task (docs/poll.md), or ask for it by get_task_status. Ask the seller to use a key for one event only';
 
 /**
- * Raises alarms for the ends of tasks that an accept brought to light (admission.md §5.4a). @returns the
- * warnings for the event.
+ * Raises alarms about second ends of a task that a call of `Store.accept` revealed (admission.md §5.4a).
+ * @returns the warnings for the event.
  */
 export function tellEnds(result: AcceptResult, event: Event, raiseAlarm: RaiseAlarm): readonly WarningCode[] {
   const of = { sender: event.sender, key: event.idempotencyKey, taskId: event.taskId };
@@ -91,7 +92,9 @@ export function tellEnds(result: AcceptResult, event: Event, raiseAlarm: RaiseAl
   return told.map(({ code }) => code as WarningCode);
 }
 
-/** Adds the warnings to the verdict's event. An event that will be handled gets them by the store's flags. */
+/**
+ * Adds the warnings to the event in a verdict. For an event that will be handled, the store's flags add them later.
+ */
 export async function withWarnings(verdict: Verdict, codes: readonly WarningCode[]): Promise<Verdict> {
   if (!('event' in verdict)) return verdict;
   const { eventWarning } = await import('../events/reading.ts');

@@ -10,11 +10,14 @@ import type { Refusal } from '../shared/outcome.ts';
 import type { Guarded } from './guard.ts';
 import { NO_FORM, selectAt, type SelectContext, type Selected, targetAt, urlAt } from './selected.ts';
 
-/** Parts that few receivers and few deliveries need. */
+/** Code that few receivers and few deliveries need. */
 type Unusual = Pick<typeof import('./several-bases.ts'), 'selectAmong'> &
   Pick<typeof import('./stray.ts'), 'refuseStray'>;
 
-/** @throws ConfigError if `publicUrl` is a prefix and the caller gave no `url`. */
+/**
+ * Checks that a request URL was passed if it is needed.
+ * @throws ConfigError if `publicUrl` is a prefix and the caller gave no `url`.
+ */
 export function requireUrl(bases: Bases, url: string | undefined): void {
   if (typeof url === 'string' || bases.every(({ kind }) => kind === 'exact')) return;
   throw new ConfigError(
@@ -23,9 +26,9 @@ export function requireUrl(bases: Bases, url: string | undefined): void {
 }
 
 /**
- * Returns a promise only if the senders have to be waited for.
+ * Selects the URL and the senders of a delivery. Returns a promise only if it has to wait for the senders.
  * @param load called for the first delivery that needs it.
- * @throws Fault (rejects) `misconfigured` if the owner's own parts do not fit or fail.
+ * @throws Fault (rejects) `misconfigured` if the owner's `senders` function fails or its result does not fit.
  */
 export function select(
   { delivery }: Guarded,

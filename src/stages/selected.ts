@@ -1,5 +1,4 @@
-// The URL that a delivery is for, and who may call it: the parts that every way of selecting shares
-// (admission.md §2.10).
+// The types and functions that every way of selecting a delivery's URL and senders shares (admission.md §2.10).
 // Called by `select`, `several-bases.ts`, `stray.ts` and `url-trial.ts`.
 
 import { orLate } from '../shared/time-limits.ts';
@@ -19,20 +18,19 @@ import { isThenable } from '../shared/realms.ts';
 import { MAX_URL_BYTES, printableName } from '../codec/printable.ts';
 
 /**
- * A delivery whose URL, possible senders and scheme are known, from configuration and never from headers or
- * body.
+ * A delivery with its URL, possible senders and scheme. These come from configuration, never from headers or body.
  */
 export interface Selected {
   readonly kind: 'selected';
   readonly delivery: Head;
-  /** The base by which the delivery is judged first. */
+  /** The base URL for which the delivery is judged first. */
   readonly base: PublicUrl;
   readonly target: Target;
-  /** Not empty; all of one scheme. */
+  /** Never empty; all senders have the same scheme. */
   readonly senders: readonly [SenderEntry, ...SenderEntry[]];
-  /** The other selections that are possible, if there are several bases. Rejects as `select` does. */
+  /** Returns the selections for other base URLs, if several are possible. Rejects as `select` does. */
   readonly others?: () => Promise<readonly Selected[]>;
-  /** Converts a refusal if the delivery may be from a sender that was not considered. */
+  /** Converts a refusal to a fault if the delivery may be from a sender that was not considered. */
   readonly refused?: (refusal: Refusal) => Refusal | Unavailability;
 }
 
@@ -45,11 +43,11 @@ export interface SelectContext {
   readonly now: () => number;
 }
 
-/** The URL of a request under that base; undefined if its target has no canonical form. */
+/** The request's URL under that base URL. Undefined if it has no canonical form. */
 export const targetAt = (base: PublicUrl, url: string | undefined): Target | undefined =>
   base.kind === 'exact' ? base.target : canonicalOrUndefined(base.origin + pathAndQuery(url ?? '/'));
 
-/** As `targetAt`, and undefined if the path is not under the base. */
+/** As `targetAt`, but undefined if the path does not belong to the base URL. */
 export function urlAt(base: PublicUrl, url: string | undefined): Target | undefined {
   const target = targetAt(base, url);
   return target && (base.kind === 'exact' || target.targetUri.startsWith(base.prefix)) ? target : undefined;
@@ -61,10 +59,10 @@ export const NO_FORM: Refusal = refused(
   10,
 );
 
-/** A URL that a delivery may be for. */
+/** A URL for which a delivery may be meant, and its base URL. */
 export type UrlOfBase = Pick<Selected, 'base' | 'target'>;
 
-/** Selects who may call the URL; a refusal if nobody may. */
+/** Selects the senders that may call the URL. A refusal if there are none. */
 export function selectAt(
   delivery: Head,
   at: UrlOfBase,
@@ -72,7 +70,7 @@ export function selectAt(
 ): Selected | Refusal | Promise<Selected | Refusal> {
   const { target } = at;
   const found = context.config.senders.forUrl(target.targetUri);
-  // A list is there at once; only a function's promise needs a timer.
+  // A fixed list is available at once; only the promise of a function needs a time limit.
   return isThenable(found)
     ? inTime(found).then(
         (senders) => selectedOf(delivery, at, senders, context),
@@ -86,8 +84,8 @@ function isWithinLimit(senders: readonly SenderEntry[]): senders is Selected['se
 }
 
 /**
- * Longest wait for the senders function. Without a limit, a look-up that hangs would hold the delivery and
- * `stop()`. Ms.
+ * Longest wait for the `senders` function. Ms. Without a limit, a look-up that never ends would block the delivery
+ * and `stop()`.
  */
 const SENDERS_DEADLINE_MS = 5_000;
 
@@ -96,7 +94,10 @@ export const inTime = <T>(work: Promise<T>): Promise<T> =>
 
 const nameOf = ({ targetUri }: Target): string => printableName(targetUri, MAX_URL_BYTES);
 
-/** @throws Fault, always: `misconfigured`, or the fault of the store of registrations. */
+/**
+ * Converts an error of the `senders` function.
+ * @throws Fault, always: `misconfigured`, or the fault of the store of registrations.
+ */
 function sendersFailed(error: unknown, target: Target, { raiseAlarm }: SelectContext): never {
   if (isOfKind(error, Fault) && error.code !== 'misconfigured') throw error;
   const message = `the senders function failed for ${nameOf(target)}: ${textOf(error)}`;
@@ -121,7 +122,7 @@ function selectedOf(
 
 const TOO_MANY = `the senders function returned more than ${MAX_SENDERS} senders for one URL: only the first ${MAX_SENDERS} are considered, and a delivery that none of them explains is answered 503. Give each seller its own path (publicUrl: '…/*').`;
 
-/** Refusals that mean: the delivery is from none of the senders that were considered. */
+/** Codes that mean that the delivery is from none of the considered senders. */
 export const UNEXPLAINED: ReadonlySet<RefusedCode> = new Set([
   'webhook_signature_key_unknown',
   'webhook_signature_key_purpose_invalid',
@@ -131,8 +132,8 @@ export const UNEXPLAINED: ReadonlySet<RefusedCode> = new Set([
 ]);
 
 /**
- * Beyond the limit the delivery may be from a sender that was not considered: our owner's fault, not the
- * seller's (verification.md §5.9).
+ * If a URL has more senders than can be considered, the delivery may be from one of the others. That is the owner's
+ * mistake, not the seller's, so the answer is 503 (verification.md §5.9).
  */
 function ofAnother(refusal: Refusal): Refusal | Unavailability {
   if (!UNEXPLAINED.has(refusal.code)) return refusal;

@@ -23,10 +23,10 @@ import type { AdmittedEvent } from './admitted-event.ts';
 import type { Outages } from '../receiver/outages.ts';
 
 /**
- * Time in whole ms for which workers leave an event alone after run `attempt` (from 1) failed. It is `baseMs`
- * after the first and doubles up to `maxMs`. A random part of up to half is subtracted, so that events that
- * failed together do not return together. Not shorter, because attempts, and runs for bytes that came before,
- * are counted by steps. A seller's retry does not wait.
+ * Time in whole ms for which workers do not lease an event after run `attempt` (from 1) failed. It is `baseMs`
+ * after the first and doubles up to `maxMs`. A random part of up to half is subtracted, so that events that failed
+ * together do not return together. More is not subtracted, because attempts, and runs for bytes that came before,
+ * are counted by steps. A retry by the seller does not wait for it.
  * @param random in [0, 1).
  */
 export function backoffMs(
@@ -45,32 +45,31 @@ interface SettleContext {
   readonly raiseAlarm: RaiseAlarm;
   readonly observed: RunObserver;
   readonly registrations: EventRegistrations | undefined;
-  /** Thins handler errors by their text: the stack of each is logged once a minute. */
+  /** Limits the logging of handler errors: for each text, a stack is logged once a minute. */
   readonly handlerErrors: Thinning;
   readonly outages: Outages;
   /** Unix ms. */
   readonly now: () => number;
   /** In [0, 1). */
   readonly random: () => number;
-  /** Aborts when the receiver has stopped: its store is closed. */
+  /** Aborts when the receiver has stopped, because its store is then closed. */
   readonly closed: () => AbortSignal;
 }
 
-/** Facts and functions that belong to one delivery. */
+/** Facts and functions for one delivery, or one run of a worker. */
 export interface SettleDelivery {
   readonly log: SafeLogger;
-  /** Keeps the receiver from closing its store while work goes on after the reply. */
+  /** Delays closing the store until work that goes on after the reply has ended. */
   readonly background: (work: Promise<unknown>) => void;
-  /** Nobody waits for an answer: a worker's run. */
+  /** True for a run of a worker: no sender waits for an answer. */
   readonly isUnattended?: boolean;
   /**
-   * Arrival of the delivery, or time of the owner's redrive: Unix ms on the receiver's clock. Absent for a
-   * worker's run.
+   * Arrival of the delivery, or time of the owner's redrive: Unix ms, receiver's clock. Absent for a worker's run.
    */
   readonly arrivedAt?: number;
 }
 
-/** End of a run: its work is done, or it is DEAD. */
+/** The result of a run: its work is done, or the event is DEAD. */
 interface Settled {
   readonly kind: 'settled';
   readonly state: 'applied' | 'dead';
@@ -79,25 +78,25 @@ interface Settled {
 interface Settling extends SettleDelivery {
   readonly parts: SettleContext;
   readonly outages: Outages;
-  /** Answers the waiting caller while the store is asked again. A second call does nothing. */
+  /** Answers the waiting sender while the store is still being retried. A second call does nothing. */
   replyWith: ((error: unknown) => void) | undefined;
-  /** The completion was sent once and failed with this error. */
+  /** Set if the completion was sent once and failed with this error. */
   unanswered: { readonly error: unknown } | undefined;
 }
 
 const APPLIED: Settled = { kind: 'settled', state: 'applied' };
 const DEAD: Settled = { kind: 'settled', state: 'dead' };
 
-/** First and longest pause between repeated completions, in ms; each is 4 × the one before. */
+/** First and longest pause between two tries, in ms; each pause is 4 times the one before. */
 const FIRST_PAUSE_MS = 50;
 const LONGEST_PAUSE_MS = 2_000;
-/** Pauses of 50, 200 and 800 before a waiting seller is answered. Ms. */
+/** Total of the pauses (50, 200 and 800) after which a waiting seller is answered. Ms. */
 const PATIENCE_MS = 1_050;
 
 /**
- * Repeats a completion or failure until the store answers, at most for `maxRunMs`: a store outage must not
- * make finished work run again. Both are idempotent by owner and may count after the lease's end. Meanwhile
- * the lease is renewed and the event counts as running here.
+ * Repeats a completion or failure until the store answers, at most for `maxRunMs`, so that finished work does not
+ * run again after a store outage. Both are idempotent by owner, and the store accepts them even after the lease has
+ * expired. Meanwhile the lease is renewed and the event counts as running here.
  */
 function persist<T>(operation: () => Promise<T>, context: Settling): Promise<T> {
   return operation().catch((error: unknown) => persistAgain(operation, error, context));
@@ -109,7 +108,7 @@ async function persistAgain<T>(operation: () => Promise<T>, first: unknown, cont
   let pausedMs = 0;
   for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(4 * pauseMs, LONGEST_PAUSE_MS)) {
     if (!(error instanceof Fault) || error.code !== 'store_unavailable') throw error;
-    // A stopped receiver's store answers nobody.
+    // The store of a stopped receiver is closed, so a retry is useless.
     if (closed().aborted || pausedMs >= config.maxRunMs) throw error;
     if (pausedMs >= PATIENCE_MS) context.replyWith?.(error);
     pausedMs += pauseMs;
@@ -135,14 +134,16 @@ function completed(done: CompleteResult): Settled | Unavailability {
     : APPLIED;
 }
 
-/** True if a stopping worker aborted the run: it may be leased at once, and no attempt is counted. */
+/**
+ * True if a stopping worker aborted the run. Such an event may be leased again at once, and no attempt is charged.
+ */
 function isInterrupted({ abort: { signal } }: HandledRun): boolean {
   return signal.reason instanceof Fault && signal.reason.code === 'shutting_down';
 }
 
 /**
- * The store's own fault. Either the event's registration could not be looked up, so no handler ran, or
- * `ctx.transaction` could not begin or commit. The attempt is not counted (admission.md §4.3).
+ * Returns the fault if the store caused the failure. Either the event's registration could not be looked up, so no
+ * handler ran, or `ctx.transaction` could not begin or commit. No attempt is charged then (admission.md §4.3).
  */
 function faultOfStore({ event, transaction }: HandledRun, error: unknown): Fault | undefined {
   const { failure } = transaction;
@@ -174,7 +175,7 @@ async function failed(run: HandledRun, error: unknown, context: Settling): Promi
   return DEAD;
 }
 
-/** Logs the failure. A delivery that is answered has a line of its own, with the text. */
+/** Logs the failure of a handler. An answered delivery also has a log line of its own, with the same text. */
 function logFailure(
   error: unknown,
   text: string,
@@ -182,7 +183,7 @@ function logFailure(
   { log, parts, isUnattended }: Settling,
 ): void {
   const fields = { ...idsOf(event), ...runOf(lease) };
-  // Many events may be given back for one reason, which is reported by whoever gives them back.
+  // The code that returns many events to the queue for one reason reports that reason itself.
   if (isGivenBack(error)) return log.info({ error: text, ...fields }, 'an event was given back');
   const suppressed = parts.handlerErrors(text, parts.now());
   if (suppressed !== undefined) {
@@ -195,7 +196,10 @@ function deadEvent({ complete: { sender, key }, won, event }: HandledRun, lastEr
   return { sender, key, deliveryId, ...idsOf(event), ...runOf(lease), lastError };
 }
 
-/** @param step of the back-off. If absent, the event is due at once. */
+/**
+ * Records a failed run in the store.
+ * @param step number of the back-off step; without it, the event is due at once.
+ */
 function failLease(
   { complete }: HandledRun,
   end: Pick<FailRequest, 'permanent' | 'unstarted' | 'overrun' | 'error'>,
@@ -215,7 +219,10 @@ function whyDead(error: unknown, { once, lease }: AdmittedEvent): string {
 
 const overrunText = ({ maxRunMs }: Config): string => `the handler ran over maxRunMs (${maxRunMs} ms)`;
 
-/** Ends a run over `maxRunMs`: the process reports the crash, and does not let the lease run out. */
+/**
+ * Ends a run that exceeded `maxRunMs`. The process itself reports the crash, and does not wait for the lease to
+ * expire.
+ */
 async function overran(run: HandledRun, context: Settling): Promise<Settled | Unavailability> {
   const error = overrunText(context.parts.config);
   const fields = { ...idsOf(run.event), ...runOf(run.won.lease) };
@@ -228,7 +235,7 @@ async function overran(run: HandledRun, context: Settling): Promise<Settled | Un
   return DEAD;
 }
 
-/** Settles a run by its end, and tells of it once the store knows. */
+/** Records the run's end in the store, then reports it. */
 async function close(
   dispatched: Dispatched,
   end: RunEnd,
@@ -245,7 +252,7 @@ async function close(
   return closed(dispatched, { end, endedAt, result }, context);
 }
 
-/** Ends the run here, and wakes the deliveries that wait for it. */
+/** Stops watching the run, and wakes the deliveries that wait for it. */
 function letGo({ run, stop }: Dispatched, { parts }: Settling): void {
   stop();
   parts.waiting.wake(run.complete.sender);
@@ -253,7 +260,7 @@ function letGo({ run, stop }: Dispatched, { parts }: Settling): void {
 
 interface Closed {
   readonly end: RunEnd;
-  /** On the clock of `performance.now()`. */
+  /** As `performance.now()`. */
   readonly endedAt: number;
   readonly result: Settled | Unavailability;
 }
@@ -268,7 +275,7 @@ function closed(
   if (result === APPLIED) context.outages.handler();
   if (result.kind === 'settled') endWatch(run, context);
   const { ran } = context.parts.observed;
-  // If the lease was lost, its present owner reports the end.
+  // If the lease was lost, the process that has it now reports the end.
   if (!ran || (result.kind !== 'settled' && result.code === 'lease_lost')) return result;
   const state = result.kind === 'settled' ? result.state : 'failed';
   const error = state === 'applied' ? undefined : errorOf(end, context);
@@ -276,7 +283,9 @@ function closed(
   return result;
 }
 
-/** Ends the task's watch after the answer. If that fails, the poller still sees that the task has ended. */
+/**
+ * Ends the polling of the task, after the answer. If that fails, the next poll still sees that the task has ended.
+ */
 function endWatch({ event }: HandledRun, { parts, background, log }: Settling): void {
   if (!event?.registration || event.kind !== 'task' || !isTerminal(event.status)) return;
   const ended = parts.registrations?.ended?.(event);
@@ -315,14 +324,14 @@ function settleBy(
   }
 }
 
-/** Lets the late end be settled after the answer. */
+/** Settles the late end of a run after the answer. */
 function goOn(late: Promise<unknown>, { background, log }: Settling): void {
   background(
     late.catch((error: unknown) => log.error({ err: error }, 'a late handler could not be settled')),
   );
 }
 
-/** Reports only a success: a run past its deadline has already counted as a failure. */
+/** Reports successes only: a run that exceeded its deadline was reported as a failure before. */
 const onlyDone =
   ({ handler }: Outages): Outages['handler'] =>
   (failure) => {
@@ -330,9 +339,9 @@ const onlyDone =
   };
 
 /**
- * Completes or fails by owner; every path after `admit` ends here. A handler past its deadline, or an end
- * that the store does not take while somebody waits, is answered 503 and settled later. The sender's retry is
- * then answered 200.
+ * Completes or fails an event by its lease's owner; every event that `admit` let through ends here. The answer is
+ * 503 if a handler exceeds its deadline, or the store cannot record the end in time. The end is then recorded
+ * later, and the sender's retry is answered 200.
  */
 export async function settle(
   dispatched: Dispatched,
@@ -344,7 +353,7 @@ export async function settle(
   const context: Settling = { ...delivery, parts, outages, replyWith: undefined, unanswered: undefined };
   if (end.kind === 'overrun') return overrun(dispatched, end, context);
   if (end.kind !== 'returned') return outlast(dispatched, end, context);
-  // The way of nearly every run: its transaction has completed it, or the store answers at once.
+  // The usual case: a transaction has completed the event, or the store answers at once.
   const endedAt = performance.now();
   let result: Settled | Unavailability = APPLIED;
   try {
@@ -356,7 +365,7 @@ export async function settle(
   return closed(dispatched, { end, endedAt, result }, context);
 }
 
-/** Answers now, and settles the run after the answer, when it ends. */
+/** Answers now, and settles the run later, when it ends. */
 function overrun(
   dispatched: Dispatched,
   { finished }: DeadlineExceeded,
@@ -374,7 +383,7 @@ function overrun(
   return unavailable('handler_timeout', over);
 }
 
-/** Answers a waiting caller even while an unreachable store is asked again. */
+/** Answers a waiting sender even if the store cannot be reached, while the store is still being retried. */
 function outlast(dispatched: Dispatched, end: RunEnd, context: Settling): Promise<Settled | Unavailability> {
   if (context.isUnattended) return close(dispatched, end, context);
   return new Promise((resolve, reject) => {

@@ -1,4 +1,4 @@
-// Decides for which of several bases a delivery is (verification.md §4.16).
+// Decides for which of several base URLs a delivery is meant (verification.md §4.16).
 // Loaded on demand by `select`, if `publicUrl` is a list.
 
 import type { Target } from '../auth/auth-contract.ts';
@@ -18,17 +18,17 @@ import {
 } from './selected.ts';
 import { type Prefix, refuseStray, strayMessage } from './stray.ts';
 
-/** The URL of a base by itself. */
+/** The URL of the base itself, without a request's path. */
 const placeOf = (base: PublicUrl): Target =>
   base.kind === 'exact'
     ? base.target
     : { targetUri: base.prefix, authority: base.origin.slice(base.origin.indexOf('//') + 2) };
 
-/** True if the request names the base's authority, or none. */
+/** True if the request's host is that of the base URL, or the request names no host. */
 const isNamed = (delivery: Head, base: PublicUrl): boolean =>
   compareHost(delivery, placeOf(base), 'strict').kind === 'same';
 
-/** True if path and query of the request are those of the URL. Under a prefix they always are. */
+/** True if path and query of the request equal those of the URL. Always true under a prefix. */
 function hasPath({ url }: Head, { base, target: { targetUri } }: UrlOfBase): boolean {
   if (base.kind === 'prefix') return true;
   const origin = targetUri.slice(0, targetUri.indexOf('/', 'https://'.length));
@@ -41,8 +41,8 @@ interface Ranked extends UrlOfBase {
 }
 
 /**
- * The URLs that the delivery may be for, each once. First come those whose authority it names. Within each
- * group, those with its path come first, then the order of the list.
+ * The URLs for which the delivery may be meant, without duplicates. URLs with the request's host come first. Among
+ * these, and among the others, URLs with the request's path come first, then the order of the list decides.
  */
 export function urlsOf(delivery: Head, bases: readonly PublicUrl[]): readonly Ranked[] {
   const found = new Map<string, Ranked>();
@@ -57,8 +57,8 @@ export function urlsOf(delivery: Head, bases: readonly PublicUrl[]): readonly Ra
 }
 
 /**
- * Bases whose authority the request names, if its path is under none of them. A router or proxy of ours may
- * have changed the path (verification.md §4.15).
+ * The base URLs with the request's host, if the request's path belongs to none of them. A router or proxy of the
+ * owner may have changed the path (verification.md §4.15).
  */
 function strayedFrom(
   delivery: Head,
@@ -84,7 +84,7 @@ export async function selectAmong(delivery: Head, context: SelectContext): Promi
   }
   if (strayed.length > 0) return refuseStray(delivery, strayed, context);
   if (nobody) return nobody;
-  // A base with one exact URL is always in `urls`, so here all bases are prefixes.
+  // A base with one exact URL is always in `urls`. Here `urls` is empty, so all bases are prefixes.
   return refuseStray(
     delivery,
     bases.filter((base) => base.kind === 'prefix'),
@@ -109,7 +109,7 @@ function withOthers(selected: Selected, { urls, strayed }: Rest, context: Select
   const refused: Selected['refused'] = (refusal) => {
     if (strayed.length === 0 || !UNEXPLAINED.has(refusal.code)) return ofAnother?.(refusal) ?? refusal;
     const message = strayMessage(strayed);
-    // The key belongs to a registered sender, so strangers cannot raise this alarm.
+    // The alarm is raised only if the key belongs to a registered sender, so that strangers cannot raise it.
     if (refusal.code !== 'webhook_signature_key_unknown')
       context.raiseAlarm({ code: 'misconfigured', message });
     return unavailable('misconfigured', message);

@@ -1,5 +1,5 @@
-// Answers a request whose path is under no base 503, because a proxy of ours may have changed the path
-// (verification.md §4.15).
+// Answers 503 to a request whose path belongs to no base URL, because a proxy of the owner may have changed the
+// path (verification.md §4.15).
 // Loaded on demand by `select` and `several-bases.ts`.
 
 import { canonicalOrUndefined, pathAndQuery, type PublicUrl, written } from '../config/public-url.ts';
@@ -13,7 +13,7 @@ import { inTime, type SelectContext } from './selected.ts';
 
 export type Prefix = Extract<PublicUrl, { kind: 'prefix' }>;
 
-/** True if the request has the header of a legacy scheme that one of the senders is registered with. */
+/** True if the request has the header of a legacy scheme with which one of the senders is registered. */
 function hasLegacyField({ headers }: Head, senders: readonly SenderEntry[], protocols: Protocols): boolean {
   return senders.some(({ auth }) => {
     if (auth.scheme === 'bearer') return headers.has(auth.header ?? 'authorization');
@@ -22,7 +22,7 @@ function hasLegacyField({ headers }: Head, senders: readonly SenderEntry[], prot
   });
 }
 
-/** True if the delivery names a key of a registered sender. Keys are found as for any delivery. */
+/** True if the delivery names a key id of a registered sender. Keys are found as for any delivery. */
 async function hasKnownKey(
   { headers }: Head,
   senders: readonly SenderEntry[],
@@ -37,8 +37,8 @@ async function hasKnownKey(
 }
 
 /**
- * URLs that sellers may have been given: the received path alone, or with as much of the prefix as a proxy
- * may have cut off.
+ * URLs that sellers may have been given: the received path unchanged, or with the part of the prefix that a proxy
+ * may have removed.
  */
 function meantUrls({ url = '/' }: Head, { origin, prefix }: Prefix): ReadonlySet<string> {
   const received = pathAndQuery(url);
@@ -50,7 +50,10 @@ function meantUrls({ url = '/' }: Head, { origin, prefix }: Prefix): ReadonlySet
   return new Set(meant.filter((target) => target !== undefined));
 }
 
-/** Senders that may have sent it. A function of the owner's knows them by the URL that they were given. */
+/**
+ * Senders that may have sent the request. A `senders` function is asked with each URL that the seller may have been
+ * given.
+ */
 async function possibleSenders(
   delivery: Head,
   bases: readonly Prefix[],
@@ -58,7 +61,7 @@ async function possibleSenders(
 ): Promise<readonly SenderEntry[]> {
   const { fixed, forUrl } = config.senders;
   if (fixed) return fixed;
-  // A function that throws for an unknown path counts as returning [].
+  // If the function throws for an unknown path, it is treated as if it returned [].
   const ask = async (targetUri: string): Promise<readonly SenderEntry[]> =>
     inTime((async () => forUrl(targetUri))()).catch(() => []);
   const urls = new Set(bases.flatMap((base) => [...meantUrls(delivery, base)]));
@@ -66,9 +69,9 @@ async function possibleSenders(
 }
 
 /**
- * Answers 503 to a request whose path is not under `publicUrl` (verification.md §4.15). A router or proxy of
- * ours changed the path, and the seller must not lose the event by it. Alarms only if a registered sender may
- * have sent it, so that strangers cannot raise alarms.
+ * Answers 503 to a request whose path does not belong to `publicUrl` (verification.md §4.15). A router or proxy of
+ * the owner changed the path, and the seller must not lose its event for that. Raises an alarm only if a registered
+ * sender may have sent the request, so that strangers cannot raise alarms.
  * @throws Fault (rejects) `misconfigured`, always.
  */
 export async function refuseStray(

@@ -1,6 +1,6 @@
-// Bounds the trials of `clock-trial.ts` and `url-trial.ts` to one a second per name (verification.md §2.34,
+// Limits the trials of `clock-trial.ts` and `url-trial.ts` to one a second for each name (verification.md §2.34,
 // §2.35).
-// Made by `misconfiguration.ts`, one for each kind of trial and base.
+// Made by `misconfiguration.ts`, one for each kind of trial and base URL.
 
 import type { PublicUrl } from '../config/public-url.ts';
 import type { Config } from '../config/resolve-options.ts';
@@ -9,23 +9,23 @@ import { putBounded } from '../shared/bounded.ts';
 import { singleFlight } from '../shared/single-flight.ts';
 import type { Store } from '../stores/store.ts';
 
-/** Facts about the receiver's set-up that verified signatures have shown. */
+/** Facts about the receiver's own settings that verified signatures have proved. */
 export interface SetUpKnowledge {
-  /** Arrival of the last delivery inside its window. Receiver's clock, Unix ms. */
+  /** Arrival of the last delivery inside its time window, on the receiver's clock in Unix ms. */
   insideAt: number | undefined;
   /**
-   * Correction to be added to the clock, if it was found to be wrong. Ms. Holds until a delivery is inside
-   * its window without it.
+   * Correction to be added to the clock, if the clock was found to be wrong. Ms. It is used until a delivery is
+   * inside its time window without it.
    */
   offsetMs: number | undefined;
 }
 
-/** Facts that verified signatures have shown about one base. */
+/** Facts about one base URL that verified signatures have proved. */
 export interface BaseKnowledge {
   readonly base: PublicUrl;
   /**
-   * Agent URLs of senders with a signature that verified for this base. One URL per sender is enough, even if
-   * the base ends in `/*`. Its paths come from the request, so only its origin can be wrong, and any verified
+   * Agent URLs of senders with a signature that verified for this base URL. One verified URL per sender is enough,
+   * even if the base ends in `/*`. Paths come from the request, so only the origin can be wrong, and any verified
    * path proves the origin.
    */
   readonly urlRight: Set<string>;
@@ -40,25 +40,25 @@ export interface SetUpParts {
 }
 
 /**
- * Allows at most one trial a second per name, so that forged requests cannot multiply signature checks.
- * Trials accept nothing. One with a finding is not counted: the finding holds, and may be looked for again
- * once it does not.
+ * Allows at most one trial a second for each name, so that forged requests cannot cause many signature checks.
+ * Trials accept no delivery. A trial with a finding is not counted: the finding is used, and may be looked for
+ * again when it no longer applies.
  */
 export interface TrialPace {
   /**
-   * Runs `find`, unless a trial of that name found nothing within the second before `at` (receiver's clock,
-   * Unix ms). A delivery that comes during a trial waits for its end.
+   * Calls `find`, unless a trial of that name found nothing within the second before `at` (receiver's clock, Unix
+   * ms). A delivery that arrives during a trial waits for that trial to end.
    */
   readonly once: <T>(name: string, at: number, find: () => Promise<T | undefined>) => Promise<T | undefined>;
 }
 
-/** Minimum time between two trials of one name: a sender causes at most a few verifications a second. */
+/** Minimum time between two trials of one name. So a sender causes at most a few verifications a second. Ms. */
 const EVERY_MS = 1_000;
-/** Most names remembered. A forgotten one may be tried once more. */
+/** Most names remembered. A trial for a forgotten name may be repeated. */
 const MAX_NAMES = 10_000;
 
 export function createTrialPace(): TrialPace {
-  /** Time of each name's last trial, noted before it begins and removed if it finds something. */
+  /** Start of each name's last trial. It is removed if the trial finds something. */
   const tried = new Map<string, number>();
   const running = new Map<string, Promise<unknown>>();
 
@@ -67,7 +67,7 @@ export function createTrialPace(): TrialPace {
     at: number,
     find: () => Promise<T | undefined>,
   ): Promise<T | undefined> {
-    // If the trial that is waited for cannot decide, those that wait fail with it.
+    // If the awaited trial rejects, all that wait for it reject too.
     for (let under = running.get(name); under; under = running.get(name)) await under;
     const last = tried.get(name);
     if (last !== undefined && Math.abs(at - last) < EVERY_MS) return undefined;

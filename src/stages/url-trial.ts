@@ -1,6 +1,7 @@
-// Finds the URL that was signed if a signature fails under a known key, to tell a wrong `publicUrl` from a
-// forgery (verification.md §2.34).
-// Made by `misconfiguration.ts`. Accepts nothing and fetches nothing: a finding turns 401 into 503.
+// If a signature fails with a known key, finds the URL that was signed, to tell a wrong `publicUrl` from a forgery
+// (verification.md §2.34).
+// Made by `misconfiguration.ts`. It accepts no delivery and fetches nothing; with a finding the answer is 503, not
+// 401.
 
 import type { HeadRequest, SetUpWatch, VerifiesFor } from '../auth/auth-contract.ts';
 import { receivedAuthority } from '../auth/rfc9421/host.ts';
@@ -20,15 +21,18 @@ import type { Unavailability } from '../shared/outcome.ts';
 import { urlAt } from './selected.ts';
 import type { BaseKnowledge, SetUpParts, TrialPace } from './trial-pace.ts';
 
-/** Findings by the signatures of one sender. */
+/** Results of the trials for one sender. */
 interface Trials {
-  /** Index of the key to try next: several keys of one sender under one `kid` take turns. */
+  /** Index of the key to try next, if a sender has several keys with one `kid`. */
   nextKey: number;
-  /** The form under which a signature verified. Holds until one verifies as configured. */
+  /**
+   * The form of the URL for which a signature verified. It is used until a signature verifies for the configured
+   * URL.
+   */
   found: UrlForm | undefined;
 }
 
-/** Most senders remembered. A forgotten one is tried anew. */
+/** Most senders remembered. For a forgotten sender the trial begins again. */
 const MAX_SENDERS = 10_000;
 
 interface UrlTrialContext {
@@ -48,14 +52,15 @@ interface Signed {
 
 interface Delivered {
   readonly request: HeadRequest;
-  /** The URLs that it may be for as configured. */
+  /** The configured URLs for which the delivery may be meant. */
   readonly known: readonly string[];
   readonly evidence: UrlEvidence;
   readonly verifies: VerifiesFor;
 }
 
 /**
- * The first form for which a key verifies. Forms with the same URL are tried once, the configured one never.
+ * Returns the first form of the URL for which a key verifies. Forms that give the same URL are tried once; the
+ * configured URL is not tried.
  */
 async function firstSigned(
   { known, evidence, verifies }: Delivered,
@@ -74,7 +79,8 @@ async function firstSigned(
 }
 
 /**
- * Tries all forms with one key. Publishers may pin several keys under one `kid`: each trial takes the next.
+ * Tries all forms of the URL with one key. Publishers may pin several keys with one `kid`; each trial takes the
+ * next key.
  */
 async function tryForms(
   delivered: Delivered,
@@ -94,7 +100,7 @@ async function trySender(
   agentUrl: string,
   own: readonly Candidate[],
 ): Promise<Signed | undefined> {
-  // A finding is void once a signature has verified as configured.
+  // An earlier finding is dropped once a signature has verified for the configured URL.
   if (known.urlRight.has(agentUrl)) return undefined;
   const its =
     trials.get(agentUrl) ?? putBounded(trials, agentUrl, { nextKey: 0, found: undefined }, MAX_SENDERS);
@@ -120,8 +126,8 @@ function bySender(candidates: readonly Candidate[]): ReadonlyMap<string, readonl
 }
 
 /**
- * Reports the signed URL. It may also be another receiver's: only the owner knows which URL the seller was
- * given.
+ * Reports the URL that was signed. It may also be another receiver's, because only the owner knows the URL that the
+ * seller was given.
  */
 function mismatch(
   { parts }: UrlTrialContext,
@@ -139,8 +145,8 @@ function mismatch(
 }
 
 /**
- * Tries the signature, after check 10 failed under these keys, for the URLs that the request gives evidence
- * of (verification.md §2.34). Accepts nothing and fetches nothing.
+ * After check 10 failed with these keys, tries the signature for other URLs that the request gives evidence of
+ * (verification.md §2.34). Accepts no delivery and fetches nothing.
  */
 export function urlTrial(
   parts: SetUpParts,
@@ -165,9 +171,9 @@ export function urlTrial(
 }
 
 /**
- * Tries, after check 10 failed under these keys, the URL as it was before a platform percent-encoded it
- * (verification.md §2.34). Costs at most seven verifications per key, for any request that carries a known
- * key id. There is no budget, because a sender that verified before may use such a URL at any time.
+ * After check 10 failed with these keys, tries the URL as it was before a platform percent-encoded it
+ * (verification.md §2.34). A request with a known key id costs at most seven verifications per key. They are not
+ * limited further, because a sender that verified before may use such a URL at any time.
  */
 export async function reencoded(
   { base, raiseAlarm }: Pick<SetUpParts, 'raiseAlarm'> & Pick<BaseKnowledge, 'base'>,

@@ -1,6 +1,6 @@
 // Makes a delivery wait while another copy of its event, or another event of its task, is being handled
 // (admission.md §3.11).
-// Called by `admit`; the `wake` of `settle` ends a wait early.
+// Called by `admit`; `settle` calls `wake` to end a wait early.
 
 import { requestsMayShare } from '../shared/single-flight.ts';
 import { Fault } from '../shared/errors.ts';
@@ -8,35 +8,35 @@ import { settledWithin, sleep } from '../shared/time-limits.ts';
 import type { PeekResult, Store } from '../stores/store.ts';
 
 /**
- * Deliveries that wait for a handler of another delivery, of the same event or task (admission.md §3.11). A
- * process has one poll per record. A handler that settles in this process wakes them at once.
+ * Deliveries that wait for the handler of another delivery, of the same event or task (admission.md §3.11). A
+ * process polls each record once, for all that wait. They are woken at once when a handler settles in this process.
  */
 export interface Waiting {
   /**
    * Resolves when the record is finished or can be leased, or with `busy` at the deadline.
-   * @throws Fault `overloaded` if too many deliveries wait already.
+   * @throws Fault `overloaded` if too many deliveries are waiting already.
    */
   readonly until: (request: WaitRequest) => Promise<PeekResult>;
-  /** Makes the deliveries of this sender look again now, because a handler settled here. */
+  /** Makes the waiting deliveries of this sender check again now, because a handler has settled in this process. */
   readonly wake: (sender: string) => void;
 }
 
 interface WaitRequest {
   readonly sender: string;
   readonly key: string;
-  /** Remaining time in ms, on the clock of `setTimeout`. */
+  /** Time in ms that the caller still waits, measured by `setTimeout`. */
   readonly leftMs: number;
   readonly signal: AbortSignal | undefined;
   /**
-   * True if the event's handler, or one of its task, runs in this process: it is waited for even if its lease
-   * is over.
+   * True if this process runs the event's handler, or one of its task. The delivery then waits even if that lease
+   * has expired.
    */
   readonly isRunning: () => boolean;
 }
 
 /**
- * Most waiting deliveries of one process; more are answered 503 at once. Not counted if a request can die
- * without reaching its end.
+ * Most waiting deliveries of one process; further ones are answered 503 at once. They are not counted on runtimes
+ * where a request can die before its end.
  */
 const MAX_WAITING = 1_000;
 const POLL_MS = 200;
@@ -46,7 +46,7 @@ interface Poll {
   waiters: number;
 }
 
-/** Short sleeps by sender, which can be ended early. */
+/** Short sleeps by sender, which `wake` ends early. */
 interface Sleeper {
   readonly sleep: (sender: string) => Promise<void>;
   readonly wake: (sender: string) => void;
@@ -69,7 +69,9 @@ function createSleeper(): Sleeper {
   };
 }
 
-/** One poll per record, shared by all that may wait for each other; it ends when nobody waits. */
+/**
+ * Returns one poll per record, shared by all deliveries that may wait for each other. It ends when nobody waits.
+ */
 function createPolls(
   store: Pick<Store, 'peek'>,
   sleeper: Sleeper,
@@ -96,7 +98,8 @@ function createPolls(
     if (running) return running;
     const state = { waiters: 0 };
     const result = poll(request, state).finally(() => polls.delete(id));
-    // A rejection reaches every waiter through its race; this copy must not count as unhandled.
+    // Each waiter gets a rejection by its own race; this handler only keeps the shared promise from counting as
+    // unhandled.
     result.catch(() => {});
     const started = Object.assign(state, { result });
     if (shared) polls.set(id, started);
@@ -104,7 +107,9 @@ function createPolls(
   };
 }
 
-/** If deliveries may not wait for each other's promises (`requestsMayShare`), each polls for itself. */
+/**
+ * On runtimes where deliveries cannot wait for each other's promises (`requestsMayShare`), each polls for itself.
+ */
 export function createWaiting(store: Pick<Store, 'peek'>): Waiting {
   const shared = requestsMayShare();
   const sleeper = createSleeper();

@@ -1,5 +1,5 @@
 // Tries the candidate keys of a signature one by one: checks 8 to 10 (verification.md §2.8 to §2.10).
-// Called by `verify.ts`, and by `refusal-cause.ts` for what is tried before a refusal.
+// Called by `verify.ts`, and by `refusal-cause.ts` for further tries before a refusal.
 
 import { utf8 } from '../../codec/encoding.ts';
 import type { VerifyKey } from '../../crypto/engine.ts';
@@ -15,7 +15,7 @@ import { isRevokedKey } from './revoked-at.ts';
 import { signatureBase } from './signature-base.ts';
 import { isThenable } from '../../shared/realms.ts';
 
-/** Everything that is the same for each candidate. */
+/** The facts about a delivery that are the same for all candidate keys. */
 export interface Trial {
   readonly context: AuthContext;
   readonly request: HeadRequest;
@@ -47,18 +47,18 @@ export function trialOf(
   return base && { context, request, signed, base, host: compareHost(delivery, target, context.hostCheck) };
 }
 
-/** Result for a key that did not verify, could not be decided, or could not be tried. */
+/** The result for a key that did not verify, or for which that could not be decided. */
 export type Failure =
   | Refusal
   | Unavailability
-  /** An error of ours was thrown while this candidate was tried. */
+  /** An error on our side was thrown while this candidate was tried. */
   | { readonly kind: 'faulted'; readonly error: unknown };
 
 /** The candidate whose key verified. */
 export type Verified = {
   readonly kind: 'verified';
   readonly candidate: Candidate;
-  /** The trial that verified, if it was for another base. */
+  /** The trial in which the key verified, if that was for another base URL. */
   readonly trial?: Trial;
 };
 
@@ -112,13 +112,14 @@ async function tryMeanwhile(
   if (trial.request.senders.length === 1) {
     return unfit(await revocation) ?? verifyWith(trial, candidate, usable);
   }
-  // If another seller signed, it must not wait for this one's list (verification.md §5.21).
+  // Not awaited before verifying: if another seller signed, the delivery must not wait for this seller's list
+  // (verification.md §5.21).
   revocation.catch(() => undefined);
   const result = await verifyWith(trial, candidate, usable);
   return result.kind === 'verified' ? (unfit(await revocation) ?? result) : result;
 }
 
-/** The answer of check 9, if it fails. */
+/** The refusal or fault if check 9 fails; otherwise undefined. */
 function unfit(revocation: RevocationState): Refusal | Unavailability | undefined {
   if (revocation === 'valid') return undefined;
   return revocation === 'stale'
@@ -127,8 +128,8 @@ function unfit(revocation: RevocationState): Refusal | Unavailability | undefine
 }
 
 /**
- * Performs check 10. Returns no promise if the main thread verifies.
- * @throws Fault (or rejects with it) if the engine fails: that says nothing of the signature (verification.md
+ * Performs check 10. Returns no promise if the signature is verified on the main thread.
+ * @throws Fault (or rejects with it) if the engine fails, which says nothing about the signature (verification.md
  * §3.10).
  */
 function verifyWith(
@@ -155,19 +156,24 @@ function engineFailed(error: unknown, { raiseAlarm }: AuthContext): never {
   throw new Fault('misconfigured', message, { cause: error });
 }
 
-/** Order of failures. One that might have been a success comes before any refusal: 503, never 401. */
+/**
+ * The order of failures, highest last. A failure without a decision comes after any refusal, so that the answer is
+ * 503 and not 401.
+ */
 const WEIGHT: Record<Failure['kind'], (failure: Failure) => number> = {
   faulted: () => 102,
   unavailable: () => 101,
   refused: (failure) => (failure.kind === 'refused' ? Number(failure.check) : 0),
 };
 
-/** The later of two failures: the one that passed more checks, or leaves the question open. */
+/**
+ * Returns the failure with the higher weight: the one that passed more checks, or that left the result undecided.
+ */
 export function laterFailure(a: Failure | undefined, b: Failure): Failure {
   return a && WEIGHT[a.kind](a) >= WEIGHT[b.kind](b) ? a : b;
 }
 
-/** Turns an error that is thrown here into `faulted`: it is our side's. */
+/** Tries one candidate. An error that is thrown becomes `faulted`, because it is on our side. */
 function tryOne(
   trial: Trial,
   candidate: Candidate,
@@ -185,10 +191,10 @@ function tryOne(
 type Tried = TrialResult | undefined;
 
 /**
- * Tries one candidate after another until one verifies. No failure ends the search: if two senders publish
- * one `kid`, neither may shadow or block the other (verification.md §5.6). Returns no promise if the first
- * verifies and nothing is waited for, as for most deliveries.
- * @returns the first that verifies, or the failure of the latest check; undefined if there was no candidate.
+ * Tries one candidate after another until one verifies. A failure does not end the search: if two senders publish
+ * the same `kid`, neither may block the other (verification.md §5.6). Returns no promise if the first verifies
+ * without waiting, as for most deliveries.
+ * @returns the first that verifies, or else the failure of the highest weight; undefined if there is no candidate.
  */
 export function tryCandidates(trial: Trial, candidates: readonly Candidate[]): Tried | Promise<Tried> {
   const [candidate] = candidates;

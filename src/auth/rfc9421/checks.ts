@@ -1,5 +1,4 @@
-// Checks 1 to 6 of a signature: all that headers and a clock decide, without a key (verification.md §2.1 to
-// §2.6).
+// Checks 1 to 6 of a signature, which need only the headers and the time, no key (verification.md §2.1 to §2.6).
 // Called by `verify.ts`, by `verifySignature`, and for advice about refusals.
 
 import { decodeBase64, fastBytes } from '../../codec/encoding.ts';
@@ -20,19 +19,19 @@ import {
   type SignatureParameters,
 } from './signature-input.ts';
 
-/** Longest validity. Seconds. */
+/** Longest time from `created` to `expires`. Seconds. */
 export const MAX_VALIDITY_S = 300;
-/** Tolerance between two clocks. Seconds. */
+/** Largest difference between the clocks of sender and receiver that is tolerated. Seconds. */
 export const SKEW_S = 60;
 
-/** True if the end of check 5's window has passed. */
+/** True if the time window of check 5 is over. */
 export function windowEnded({ expires }: Pick<SignatureWindow, 'expires'>, nowMs: number): boolean {
   return expires * 1000 < nowMs - SKEW_S * 1000;
 }
 
 /**
- * Performs check 5. Compares in ms, because a nonce is kept until just after the last instant, and nothing
- * may be accepted then.
+ * Performs check 5. Compares in ms: a nonce is remembered until just after the window's last ms, and after that no
+ * signature with it may be accepted.
  */
 export function windowHolds(window: SignatureWindow, nowMs: number): boolean {
   const { created, expires } = window;
@@ -44,19 +43,19 @@ export function windowHolds(window: SignatureWindow, nowMs: number): boolean {
   );
 }
 
-/** The three headers, parsed: check 1 passed. */
+/** The three parsed headers, after check 1 passed. */
 export interface SignatureFields {
   readonly kind: 'parsed';
   readonly input: SignatureInput;
   readonly signature: Uint8Array;
-  /** Undefined if the request has no `Content-Digest`, which check 6 refuses. */
+  /** Undefined if the request has no `Content-Digest`; check 6 then refuses it. */
   readonly digest: ContentDigest | undefined;
 }
 
-/** Headers that passed checks 1 to 6: only the signature may still be wrong. */
+/** Headers that passed checks 1 to 6; only the key, the signature or the body may still be wrong. */
 export interface CheckedSignature {
   readonly kind: 'checked';
-  /** The protocol name in the tag; it selects the key's purpose member. */
+  /** The protocol name in the tag, which decides the JWK member that states the key's purpose. */
   readonly protocol: Protocol;
   readonly components: readonly string[];
   /** `@signature-params` as received. */
@@ -71,7 +70,8 @@ const MIN_NONCE_BYTES = 16;
 const malformed = (detail: string): Refusal => refused('webhook_signature_header_malformed', detail, 1);
 
 /**
- * Reads `sig1` of `Signature`, a dictionary of byte sequences (RFC 9421 §4.2). A string names the mistake.
+ * Parses `sig1` of `Signature`, a dictionary of byte sequences (RFC 9421 §4.2). Returns a string that describes the
+ * mistake if it is not valid.
  */
 function readSignature(field: string): Uint8Array | string {
   const fast = fastBytes(field, FAST_SIGNATURE);
@@ -94,7 +94,7 @@ const FAST_SIGNATURE = `${LABEL}=:`;
  */
 const MAX_FIELDS = 65_536;
 
-/** Performs check 1: the three headers are there and parse. */
+/** Performs check 1: the three headers are present and can be parsed. */
 export function readSignatureFields(headers: HeaderFields): SignatureFields | Refusal {
   const inputField = fieldValue(headers, 'signature-input');
   const signatureField = fieldValue(headers, 'signature');
@@ -116,7 +116,7 @@ export function readSignatureFields(headers: HeaderFields): SignatureFields | Re
 
 type Complete = Required<SignatureParameters>;
 
-/** Performs the first half of check 2: all six parameters are there. */
+/** Performs the first half of check 2: all six parameters are present. */
 function isComplete(parameters: SignatureParameters): parameters is Complete {
   const { created, expires, nonce, keyid, alg, tag } = parameters;
   return (
@@ -130,8 +130,8 @@ function isComplete(parameters: SignatureParameters): parameters is Complete {
 }
 
 /**
- * True for unpadded base64url. A nonce is compared as text and never decoded, so its trailing bits do not
- * matter.
+ * True for unpadded base64url of enough bytes. A nonce is compared as text and never decoded, so its unused
+ * trailing bits are not checked.
  */
 function isNonce(nonce: string): boolean {
   const bytes = Math.floor((nonce.length * 3) / 4);
@@ -148,7 +148,10 @@ function broken(check: 2 | 3 | 4, code: AuthenticationCode, got: string): Refusa
   return refused(code, `Got ${quoted(got)}.`, check);
 }
 
-/** Performs checks 2 (second half) to 5, in their order. @returns the protocol name in the tag. */
+/**
+ * Performs the second half of check 2, then checks 3 to 5.
+ * @returns the protocol name in the tag, or the refusal.
+ */
 function nameOf(found: Complete, protocols: Protocols, nowMs: number): Protocol | Refusal {
   if (!isNonce(found.nonce)) return broken(2, 'webhook_signature_header_malformed', found.nonce);
   const protocol = protocols.find(({ signatureTag }) => signatureTag === found.tag);
@@ -161,7 +164,7 @@ function nameOf(found: Complete, protocols: Protocols, nowMs: number): Protocol 
 
 const incomplete = (detail: string): Refusal => refused('webhook_signature_components_incomplete', detail, 6);
 
-/** Refuses a list that has a component twice or lacks one. */
+/** Refuses a list of components with a duplicate, or without a required component. */
 function listRefusal(components: readonly string[]): Refusal | undefined {
   const distinct = new Set(components);
   if (distinct.size !== components.length) return incomplete('A component is covered twice.');
@@ -169,9 +172,9 @@ function listRefusal(components: readonly string[]): Refusal | undefined {
   return missing === undefined ? undefined : incomplete(`${missing} is not covered.`);
 }
 
-/** Performs check 6. A component with parameters is no header name, so `isCoverable` refuses it. */
+/** Performs check 6. A component with parameters is not a header name, so `isCoverable` refuses it. */
 function componentsRefusal(components: readonly string[], headers: HeaderFields): Refusal | undefined {
-  // The fast path returns this very list.
+  // The fast parser returns this same array.
   const isRequired = components === REQUIRED_COMPONENTS;
   if (isRequired && coversRequired(headers)) return undefined;
   const refusal = isRequired ? undefined : listRefusal(components);
@@ -181,7 +184,7 @@ function componentsRefusal(components: readonly string[], headers: HeaderFields)
 }
 
 /**
- * Performs checks 2 to 6 in their order; the first that fails decides.
+ * Performs checks 2 to 6 in order. The first that fails gives the refusal.
  * @param nowMs receiver's clock, Unix ms.
  */
 export function checkSignatureFields(
@@ -219,8 +222,8 @@ export function checkSignatureFields(
 const NO_DIGEST: ContentDigest = { sha256: undefined };
 
 /**
- * Performs checks 1 to 6 (verification.md §2.1 to §2.6): all that headers and a clock decide. Pure. The first
- * that fails, in the table's order, decides. Never throws.
+ * Performs checks 1 to 6 (verification.md §2.1 to §2.6), which need only the headers and the time, in order. The
+ * first that fails gives the refusal. Pure. Never throws.
  * @param headers made by `headerFields`.
  * @param nowMs receiver's clock, Unix ms.
  */

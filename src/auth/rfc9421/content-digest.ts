@@ -1,14 +1,11 @@
-// Reads `Content-Digest` and compares it with the body: check 11 (verification.md §2.11, RFC 9530).
+// Parses `Content-Digest` and compares it with the body: check 11 (verification.md §2.11, RFC 9530).
 // Called by `checks.ts` for the header and by `verify.ts` for the body.
 
 import type { Hashes } from '../../crypto/engine.ts';
 import { decodeBase64, isHexOf, fastBytes } from '../../codec/encoding.ts';
 import { readDictionary } from './signature-input.ts';
 
-/**
- * The digest in `Content-Digest`. Members other than `sha-256` are ignored; without `sha-256` nothing can
- * match.
- */
+/** The digest in `Content-Digest`. Only the member `sha-256` is used; without it no body matches. */
 export interface ContentDigest {
   readonly sha256: Uint8Array | undefined;
 }
@@ -23,7 +20,7 @@ function fromBase64(base64: string | undefined): ContentDigest | string {
 }
 
 /**
- * Reads `Content-Digest` (RFC 9530 §2), which is a part of check 1.
+ * Parses `Content-Digest` (RFC 9530 §2), as a part of check 1.
  * @param lines the header's lines; repeated ones are refused.
  * @returns the digest, or the mistake as a predicate with the header as its subject. Never throws.
  */
@@ -39,8 +36,8 @@ export function readContentDigest(lines: readonly string[]): ContentDigest | str
 }
 
 /**
- * Performs check 11: the `sha-256` member equals the digest of the raw bytes. Both are public, so the time
- * may reveal them.
+ * Performs check 11: the member `sha-256` equals the digest of the raw bytes. Both are public, so no constant-time
+ * comparison is needed.
  * @param actual SHA-256 of the body in hex.
  * @returns `actual`, which the store needs too; undefined if the two differ.
  */

@@ -1,6 +1,6 @@
-// Canonical authorities, and the comparison of `Host` with the configured URL (verification.md §4.2 to §4.4,
-// §4.11 to §4.14).
-// Called for check 10, for the choice among several bases, and by trials of our own URL.
+// Canonical authorities (`host[:port]`), and the comparison of `Host` with the configured URL (verification.md §4.2
+// to §4.4, §4.11 to §4.14).
+// Called for check 10, for the choice among several base URLs, and to find a wrong `publicUrl`.
 
 import type { Head } from '../../shared/delivery.ts';
 import type { Target } from '../auth-contract.ts';
@@ -38,9 +38,9 @@ function isIpv6(text: string): boolean {
 }
 
 /**
- * UTS-46, non-transitional, by the platform's URL host parser, the only part of `URL` that is used. That
- * parser also decodes percent signs, reads IPv4 numbers and drops tabs, which must not happen here. So only
- * letters, digits, `-`, `_`, `.` and non-ASCII go in, and a result that is a number is refused.
+ * Converts a host name to ASCII by UTS-46 (non-transitional), with the platform's URL parser. That parser would
+ * also decode percent signs, read IPv4 numbers and drop tabs, which must not happen here. So only letters, digits,
+ * `-`, `_`, `.` and non-ASCII characters are passed to it, and a result that is a number is refused.
  */
 function toAscii(host: string): string {
   if (!/^(?:[A-Za-z0-9._-]|\P{ASCII})+$/u.test(host))
@@ -60,7 +60,7 @@ function canonicalName(host: string): string {
   const ascii = /^\p{ASCII}*$/u.test(host) ? host.toLowerCase() : toAscii(host);
   const name = ascii.endsWith('.') ? ascii.slice(0, -1) : ascii;
   if (name === '') throw new TargetUriError('Host is empty.');
-  // RFC 3986 allows percent-encodings and sub-delims in a reg-name; no name that resolves has them.
+  // RFC 3986 allows percent-encodings and sub-delims in a reg-name, but no name that resolves has them.
   if (!/^[a-z0-9._-]+$/.test(name)) throw new TargetUriError('Host has a forbidden character.');
   if (name.split('.').includes('')) throw new TargetUriError('Host has an empty label.');
   return name;
@@ -102,9 +102,9 @@ export function canonicalAuthority(text: string, scheme: Scheme): string {
 }
 
 /**
- * Compares the request's own authority with the configured URL (verification.md §4.11 to §4.13). `differs` is
- * decided by the signature. Only the seller can have signed our URL, so if it verifies, a proxy of ours
- * rewrote `Host`. `contradiction` is refused whatever the signature says.
+ * Result of comparing the request's own authority with the configured URL (verification.md §4.11 to §4.13). For
+ * `differs` the signature decides. Only the seller can have signed our URL, so if it verifies, a proxy of ours
+ * changed `Host`. A `contradiction` is refused even if the signature is valid.
  */
 export type HostComparison =
   | { readonly kind: 'same' }
@@ -114,7 +114,7 @@ export type HostComparison =
 /** Matches an absolute-form request target (RFC 9112 §3.2.2); userinfo is not allowed in it. */
 const ABSOLUTE_FORM = /^([A-Za-z][A-Za-z0-9+.-]*):\/\/([^/?#]*)/;
 
-/** The canonical form, or the text itself if it has none: then it equals no configured authority. */
+/** The canonical authority. If there is none, the text itself, which equals no configured authority. */
 function authorityOf(text: string, scheme: Scheme): string {
   try {
     return canonicalAuthority(text, scheme);
@@ -128,7 +128,7 @@ function hostLines({ headers }: Head): readonly string[] {
   return [...(headers.get(':authority') ?? []), ...(headers.get('host') ?? [])];
 }
 
-/** The authority that the request itself names, as received. Never taken from `X-Forwarded-*`. */
+/** The authority that the request itself names, unchanged. `X-Forwarded-*` is never used. */
 export function receivedAuthority(delivery: Head): string | undefined {
   return hostLines(delivery)[0] ?? ABSOLUTE_FORM.exec(delivery.url ?? '')?.[2];
 }
@@ -141,19 +141,22 @@ function authoritiesOf(delivery: Head, scheme: Scheme): readonly string[] {
   const absolute = ABSOLUTE_FORM.exec(delivery.url ?? '');
   if (absolute) {
     const [, ownScheme = '', authority = ''] = absolute;
-    // A proxy that ends TLS passes `http://`; each form is read with the default port of its own scheme.
+    // A proxy that ends TLS may send `http://`, so each form is read with the default port of its own scheme.
     authorities.push(authorityOf(authority, ownScheme.toLowerCase() === 'https' ? 'https' : 'http'));
   }
   return authorities;
 }
 
-/** True for an authority under another scheme: it is never ours, and has no default port to compare by. */
+/**
+ * True for a target with a scheme other than http or https. It is never our URL, and has no default port for a
+ * comparison.
+ */
 function isForeign(url: string | undefined): boolean {
   const scheme = ABSOLUTE_FORM.exec(url ?? '')?.[1]?.toLowerCase();
   return scheme !== undefined && scheme !== 'https' && scheme !== 'http';
 }
 
-/** True for more than one line, or lines that `Headers` joined: no host name contains a comma. */
+/** True for several lines, or for lines that `Headers` has joined, because no host name contains a comma. */
 function isRepeated(delivery: Head, name: 'host' | ':authority'): boolean {
   const lines = delivery.headers.get(name) ?? [];
   return lines.length > 1 || lines.some((line) => line.includes(','));
@@ -162,7 +165,7 @@ function isRepeated(delivery: Head, name: 'host' | ':authority'): boolean {
 export const SAME: HostComparison = { kind: 'same' };
 
 /**
- * True if the request names no authority, or only ours: in one line of `Host` or `:authority`, already in
+ * True if the request names no authority, or only the configured one, in one line of `Host` or `:authority` in
  * canonical form.
  */
 function isPlainHost({ headers, url }: Head, { authority }: Target): boolean {
@@ -174,8 +177,9 @@ function isPlainHost({ headers, url }: Head, { authority }: Target): boolean {
 }
 
 /**
- * Performs the part of check 10 that needs no key. Nothing is ever derived from `X-Forwarded-*`.
- * @param hostCheck `off`: the configured URL alone counts; contradictions inside the request remain.
+ * Performs the part of check 10 that needs no key. `X-Forwarded-*` is never used.
+ * @param hostCheck `off`: the request's host is not compared with the configured URL, but contradictions inside the
+ * request are still refused.
  */
 export function compareHost(delivery: Head, target: Target, hostCheck: 'strict' | 'off'): HostComparison {
   if (isPlainHost(delivery, target)) return SAME;

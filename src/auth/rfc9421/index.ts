@@ -97,7 +97,7 @@ function targetOf(url: string): Target | undefined {
   }
 }
 
-/** Performs check 10 up to the signature: the target, `Host`, and the base, encoded. */
+/** Performs check 10 except for the signature itself: the target, `Host`, and the encoded signature base. */
 function baseOf(
   delivery: Delivery,
   url: string,
@@ -157,7 +157,7 @@ export async function verifySignature(
   const key = usableKey(jwk, await engine.importKey(jwk), policy);
   if (typeof key === 'string') return refused('webhook_signature_key_purpose_invalid', `The JWK: ${key}.`, 8);
   const { method, url, body } = message;
-  // Without a request target of its own the message cannot contradict itself; `Host` still has to match.
+  // The message has no request target of its own, so it cannot contradict itself. `Host` must still match.
   const delivery = { method, url: undefined, headers, rawBody: body ?? new Uint8Array() };
   const base = baseOf(delivery, url, components, signed.signatureParams);
   if ('kind' in base) return base;

@@ -1,4 +1,5 @@
-// Check 8: a JWK may verify webhooks of this protocol name, edition and algorithm (verification.md §2.8).
+// Check 8: decides if a JWK may verify webhooks of this protocol name, edition and algorithm (verification.md
+// §2.8).
 // Called for each candidate key, and for pins when they are configured.
 
 import { algorithmOfKey, ALGORITHMS, type SignatureAlgorithm } from '../../crypto/algorithms.ts';
@@ -6,7 +7,7 @@ import type { Jwk, VerifyKey } from '../../crypto/engine.ts';
 import { type Edition, purposesOf } from '../../shared/editions.ts';
 import type { Protocol, Protocols } from '../../shared/wire-names.ts';
 
-/** The facts that check 8 compares a key with. */
+/** The values with which check 8 compares a key. */
 export interface KeyPolicy {
   readonly protocol: Protocol;
   /** Accepted values of `<protocol>_use`, from the sender's edition. */
@@ -16,9 +17,9 @@ export interface KeyPolicy {
 }
 
 /**
- * Performs check 8: the JWK may verify this signature.
+ * Performs check 8: decides if the JWK may verify this signature.
  * @param verifyKey the imported key, or the reason why it could not be imported.
- * @returns the key, or its fault. Never throws: a JWK may contain anything.
+ * @returns the imported key, or the reason why it may not. Never throws: a JWK may contain anything.
  */
 export function usableKey(jwk: Jwk, verifyKey: VerifyKey | string, policy: KeyPolicy): VerifyKey | string {
   if (typeof verifyKey === 'string') return verifyKey;
@@ -37,8 +38,8 @@ export function usableKey(jwk: Jwk, verifyKey: VerifyKey | string, policy: KeyPo
 }
 
 /**
- * The reason why a key may verify no delivery of an edition, under any accepted protocol name; undefined if
- * it may. Under several names the reason is for the name whose purpose member the key has.
+ * The reason why a key may never verify a delivery of an edition, under any accepted protocol name; undefined if it
+ * may. If several names are accepted, the reason is about the name whose purpose member the key has.
  */
 export function unfitReason(
   jwk: Jwk,

@@ -1,6 +1,5 @@
-// Tries a signed delivery for the other bases that it may be for, if the first does not explain it
-// (verification.md §4.16).
-// Called by `refusal-cause.ts`. Bounds the verifications that one sender's deliveries may cost.
+// If a signed delivery does not verify for the first base URL, tries the other base URLs (verification.md §4.16).
+// Called by `refusal-cause.ts`. Limits the verifications that one sender's deliveries may cost.
 
 import type { KeySearch } from '../../keys/key-resolver.ts';
 import type { SenderEntry } from '../../config/sender-entry.ts';
@@ -9,26 +8,26 @@ import { putBounded } from '../../shared/bounded.ts';
 import type { HeadRequest, Unexplained } from '../auth-contract.ts';
 import { type Trial, trialOf } from './candidates.ts';
 
-/** A delivery as it is for one possible URL, with the keys of that URL's senders. */
+/** A delivery, treated as meant for one possible URL, with the keys of that URL's senders. */
 export interface Attempt {
   readonly trial: Trial;
   readonly search: KeySearch;
 }
 
-/** Compares the senders of two URLs: true if they are the very same. */
+/** True if two URLs have exactly the same senders, in the same order. */
 const isSameSenders = (some: readonly SenderEntry[], others: readonly SenderEntry[]): boolean =>
   some.length === others.length && some.every((entry, i) => entry === others[i]);
 
 /**
- * The attempts for the other URLs that the delivery may be for, one each. @throws as `KeyResolver.find`
- * (rejects)
+ * Returns one attempt for each other URL for which the delivery may be meant.
+ * @throws the errors of `KeyResolver.find` (rejects).
  */
 export async function otherAttempts({ trial, search }: Attempt): Promise<readonly Attempt[]> {
   const { context, request, signed } = trial;
   if (!request.others || trial.host.kind === 'contradiction') return [];
   const attempts: Attempt[] = [];
   for (const { base, target, senders } of await request.others()) {
-    // A sender that is registered with another scheme there may not sign.
+    // A sender that is registered with another scheme at that URL may not sign there.
     if (senders[0]?.auth.scheme !== request.senders[0]?.auth.scheme) continue;
     const its: HeadRequest = { ...request, ...(base && { base }), target, senders, others: undefined };
     const known = isSameSenders(senders, request.senders) ? search : undefined;
@@ -39,13 +38,19 @@ export async function otherAttempts({ trial, search }: Attempt): Promise<readonl
   return attempts;
 }
 
-/** Most unexplained deliveries of a sender within a second: each costs a verification for each base. */
+/**
+ * Most deliveries of a sender within a second that may verify for no base URL, because each costs a verification
+ * per base.
+ */
 const MOST_UNEXPLAINED = 20;
 const WITHIN_MS = 1_000;
-/** Most senders remembered. A forgotten one may cause as many again. */
+/** Most senders remembered. The count of a forgotten sender begins again. */
 const MOST_SENDERS = 10_000;
 
-/** The count for the sender whose key the delivery names, or else for the first that may call. */
+/**
+ * The count of the sender whose key the delivery names. Without such a key, that of the first sender that may call
+ * the URL.
+ */
 function countOf({ trial: { context, request, host }, search }: Attempt): Counted | undefined {
   const known = context.setUp?.unexplained;
   // No other base is tried, so nothing is counted.
@@ -61,7 +66,10 @@ interface Counted extends Unexplained {
   readonly add: () => void;
 }
 
-/** Refuses to try a delivery any further if too many failed before it; undefined otherwise. */
+/**
+ * Returns a fault if too many deliveries failed before this one, so that it is not tried for other bases. Otherwise
+ * undefined.
+ */
 export function notTried(first: Attempt): Unavailability | undefined {
   if ((countOf(first)?.count ?? 0) < MOST_UNEXPLAINED) return undefined;
   return { kind: 'unavailable', code: 'overloaded', check: 10, detail: NOT_TRIED };
@@ -70,5 +78,5 @@ export function notTried(first: Attempt): Unavailability | undefined {
 const NOT_TRIED =
   'The signature does not verify for the first URL that the request may be for, and so many deliveries of this sender verified for none within a second that the others were not tried.';
 
-/** Counts a delivery with a known key that no base accepted. */
+/** Counts a delivery that names a known key but verified for no base URL. */
 export const countFailure = (first: Attempt): void => countOf(first)?.add();

@@ -1,7 +1,7 @@
-// Takes the last steps before a signed delivery is refused: other bases, a replaced key, our own URL or
-// clock.
-// Loaded on demand by `verify.ts`, because deliveries that verify need none of it (verification.md §2.27,
-// §2.34 to §2.36, §4.16).
+// The last steps before a signed delivery is refused: tries other base URLs, a replaced key, and a mistake in our
+// own URL or clock.
+// Loaded on demand by `verify.ts`, because deliveries that verify need none of it (verification.md §2.27, §2.34 to
+// §2.36, §4.16).
 
 import type { RaiseAlarm } from '../../shared/alarms.ts';
 import { quoted } from '../../codec/printable.ts';
@@ -28,9 +28,9 @@ import { type Attempt, countFailure, notTried, otherAttempts } from './other-bas
 import type { SignatureParameters } from './signature-input.ts';
 
 /**
- * Tries the candidates, and accepts only a key that is the sender's own (verification.md §2.36). A key that
- * is not, or not yet known to be, is a fault on our side and blocks no other.
- * @param tried the result of trying the candidates, if there is one already.
+ * Tries the candidates, and accepts a key only if it belongs to its sender (verification.md §2.36). A key that does
+ * not, or that is not yet known to, is a fault on our side. It does not keep other candidates from being tried.
+ * @param tried the result of trying the candidates, if they were tried before.
  */
 export async function tryOwners(
   trial: Trial,
@@ -59,7 +59,7 @@ function undecided(senders: readonly string[]): Fault {
 }
 
 /**
- * Runs `tryOwners` for each attempt in turn: the first that verifies, with its trial.
+ * Calls `tryOwners` for one attempt after another. Returns the first that verifies, with its trial.
  * @param failed the failure of earlier attempts.
  */
 async function tryAttempts(attempts: readonly Attempt[], failed?: Failure): Promise<TrialResult | undefined> {
@@ -79,16 +79,16 @@ interface Replaced {
 }
 
 /**
- * Searches once more after no candidate verified. A seller may have replaced a key under its old kid. Or the
- * signer is another sender, whose key set was not fetched because the kid was found elsewhere
- * (verification.md §2.27 and §5.6).
+ * Searches keys once more after no candidate verified. A seller may have replaced a key without changing its kid.
+ * Or another sender signed, whose key set was not fetched because the kid was found at the first (verification.md
+ * §2.27 and §5.6).
  */
 async function findReplaced(attempts: readonly Attempt[], failure: Failure): Promise<Replaced> {
   const found = new Map<KeySearch, KeySearch>();
   const anew: Attempt[] = [];
   for (const { trial, search } of attempts) {
     const { request } = trial;
-    // Check 8 counts too: a key replaced under its kid may have another algorithm than the one that is held.
+    // A failed check 8 is a reason to search too: a key that was replaced under its kid may have another algorithm.
     const ofTheKey = failure.kind === 'refused' && (failure.check === 8 || failure.check === 10);
     const helps = trial.host.kind !== 'contradiction' && (ofTheKey || request.senders.length > 1);
     if (!helps) continue;
@@ -102,7 +102,7 @@ async function findReplaced(attempts: readonly Attempt[], failure: Failure): Pro
   return { result, attempts: result.kind === 'verified' ? [] : anew };
 }
 
-/** Tries the same delivery for other URLs. */
+/** Returns a function that verifies the same delivery for other URLs. */
 function verifierOf(trial: Trial): VerifiesFor {
   return async (target, candidates) => {
     const base = baseFor(target, trial.request, trial.signed);
@@ -112,7 +112,7 @@ function verifierOf(trial: Trial): VerifiesFor {
   };
 }
 
-/** The answer after a failed check 10, if our own `publicUrl` is proved to be the cause. */
+/** After a failed check 10: the answer if a mistake in our own `publicUrl` is proved. Otherwise undefined. */
 async function signedElsewhere(
   attempts: readonly Attempt[],
   failure: Failure,
@@ -128,9 +128,8 @@ async function signedElsewhere(
 }
 
 /**
- * Alarms if another edition than this sender's accepts the key's purpose. The sender may speak that edition,
- * and is answered 401 until the owner sets it. Raised before the signature is verified, so nothing is
- * remembered.
+ * Raises an alarm if another edition accepts the key's purpose. The sender may use that edition, and is answered
+ * 401 until the owner sets it. The signature is not verified yet, so nothing is remembered about the sender.
  */
 function raisePurposeAlarm({ context, signed }: Trial, tried: readonly Attempt[]): void {
   const { raiseAlarm } = context;
@@ -144,7 +143,7 @@ function raisePurposeAlarm({ context, signed }: Trial, tried: readonly Attempt[]
     const where = edition.keyPurposes
       ? `in edition ${edition.name}`
       : `under the name ${policy.protocol.name}`;
-    // Alarms only if nothing else is wrong with the key; otherwise the advice would not help.
+    // No alarm if the key has another fault too, because the advice would then not help.
     if (!other || typeof usableKey(key.jwk, key.verifyKey, { ...policy, purposes: [purpose] }) === 'string')
       continue;
     raiseAlarm({
@@ -157,8 +156,8 @@ function raisePurposeAlarm({ context, signed }: Trial, tried: readonly Attempt[]
 }
 
 /**
- * Takes the remaining steps before a refusal, if no key verified that is known to be its sender's own.
- * @throws Fault if an error of ours keeps it from being decided.
+ * Performs the remaining steps before a refusal, after no key verified that is known to be its sender's own.
+ * @throws Fault if an error on our side prevents a decision.
  */
 export async function afterNoneVerified(
   trial: Trial,
@@ -182,7 +181,7 @@ export async function afterNoneVerified(
   }
 }
 
-/** Decides after all bases were tried, with keys that are fetched again if needed. */
+/** Decides after all base URLs were tried. Fetches keys again if needed. */
 async function decided(
   own: Attempt,
   failed: Failure | undefined,
@@ -192,7 +191,7 @@ async function decided(
   if (first?.kind === 'verified') return first;
   const attempts = [own, ...others];
   if (!first) return unknownKey(attempts);
-  // A wrong `publicUrl` is looked for before anything is fetched again.
+  // First checks for a wrong `publicUrl`, because that fetches nothing.
   const ours = await signedElsewhere(attempts, first);
   if (ours) return ours;
   const second = await findReplaced(attempts, first);
@@ -207,13 +206,13 @@ async function decided(
   return result;
 }
 
-/** @throws Fault if some keys could not be fetched. */
+/** Checks that all keys could be searched. @throws Fault if some could not be fetched. */
 function requireDecided(attempts: readonly Attempt[]): void {
   const open = attempts.flatMap(({ search }) => search.undecided);
   if (open.length > 0) throw undecided(open);
 }
 
-/** @throws Fault if some keys could not be fetched. */
+/** The refusal if no sender has the key. @throws Fault if some keys could not be fetched. */
 function unknownKey(attempts: readonly Attempt[]): Refusal {
   requireDecided(attempts);
   const keyid = attempts[0]?.trial.signed.parameters.keyid ?? '';
@@ -221,8 +220,8 @@ function unknownKey(attempts: readonly Attempt[]): Refusal {
 }
 
 /**
- * Answers 503: the signature covers our URL and `Host` names another. Only the seller can have signed it, so
- * a proxy of ours rewrote `Host` (verification.md §4.12).
+ * Answers 503 if the signature is valid for our URL but `Host` names another. Only the seller can have signed it,
+ * so a proxy of ours changed `Host` (verification.md §4.12).
  */
 export function rewrittenHost(
   raiseAlarm: RaiseAlarm,
@@ -239,12 +238,12 @@ export function rewrittenHost(
   return { kind: 'unavailable', code: 'webhook_target_uri_malformed', check: 10, detail };
 }
 
-/** Unix seconds reach this in the year 5138; Unix milliseconds reached it in 1973. */
+/** A larger number must be in ms: Unix seconds reach it in the year 5138, Unix ms reached it in 1973. */
 const LOOKS_LIKE_MS = 1e11;
 
 /**
- * Alarms that two clocks disagree, if a window failed by more than any honest delay. Raised before the
- * signature is verified, so nothing is remembered that anybody could make grow.
+ * Raises an alarm that two clocks disagree, if the signature is outside its window by more than any real delay. The
+ * signature is not verified yet, so nothing is remembered that strangers could make grow.
  */
 function raiseSkewAlarm(
   raiseAlarm: RaiseAlarm,
@@ -270,7 +269,7 @@ function signerOf(result: TrialResult | undefined): Candidate | 'undecided' | un
   return result.kind === 'verified' ? result.candidate : 'undecided';
 }
 
-/** The delivery as it would be checked inside its window; undefined if no clock could make it valid. */
+/** The delivery, checked as if it were inside its time window. Undefined if it would be refused at any time. */
 function lateDelivery(
   context: AuthContext,
   request: HeadRequest,

@@ -6,8 +6,8 @@ import { parseInstant } from '../../events/instant.ts';
 import type { Candidate } from '../../keys/key-resolver.ts';
 
 /**
- * Time from which a JWK is revoked by its own `revoked_at`, in Unix seconds rounded down. An unreadable value
- * revokes it from the beginning. Undefined without `revoked_at`.
+ * Time (Unix seconds, rounded down) from which a JWK is revoked by its own `revoked_at`. A value that cannot be
+ * parsed revokes it for all time. Undefined without `revoked_at`.
  */
 export function revokedSince({ revoked_at: at }: Jwk): number | undefined {
   if (at === undefined || at === null) return undefined;
@@ -15,12 +15,12 @@ export function revokedSince({ revoked_at: at }: Jwk): number | undefined {
   return instant === undefined ? Number.NEGATIVE_INFINITY : Math.floor(instant.ms / 1000);
 }
 
-/** True if two JWKs verify the same signatures: their members that an engine reads are equal. */
+/** True if two JWKs verify the same signatures, because the members that an engine reads are equal. */
 export function sameMaterial(a: Jwk, b: Jwk): boolean {
   return a === b || materialOf(a) === materialOf(b);
 }
 
-/** The members of a JWK that a signature verifies under, in canonical form. */
+/** The members of a JWK on which verification depends, in canonical form. */
 export function materialOf({ kty, crv, x, y }: Jwk): string {
   return JSON.stringify([kty, crv, x, kty === 'EC' ? y : '']);
 }
@@ -29,7 +29,7 @@ const isRevokedAt = (jwk: Jwk, created: number): boolean =>
   created >= (revokedSince(jwk) ?? Number.POSITIVE_INFINITY);
 
 /**
- * True if the key was revoked when this was signed, by its own JWK or by another publisher's pin of the same
+ * True if the key was revoked when the signature was made, by its own JWK or by another publisher's pin of the same
  * key.
  */
 export function isRevokedKey(

@@ -27,7 +27,7 @@ export const REQUIRED_COMPONENTS: readonly string[] = Object.freeze([
   'content-digest',
 ]);
 
-/** Matches scheme, path and query (with its `?`) of a canonical target URI. */
+/** Matches the parts of a canonical target URI: scheme, path, and query with its `?`. */
 const CANONICAL_URI = /^(https?):\/\/[^/]*([^?]*)(.*)$/s;
 
 function uriPart(facts: RequestFacts, part: 1 | 2 | 3): string {
@@ -35,8 +35,8 @@ function uriPart(facts: RequestFacts, part: 1 | 2 | 3): string {
 }
 
 /**
- * Derived components (RFC 9421 §2.2). All but the method come from the configured URL, because proxies
- * rewrite the request's own.
+ * Derived components (RFC 9421 §2.2). All except the method come from the configured URL, because proxies may
+ * change the request's own URL.
  */
 const DERIVED: ReadonlyMap<string, (facts: RequestFacts) => string> = new Map([
   ['@method', (facts: RequestFacts) => facts.method.toUpperCase()],
@@ -58,7 +58,7 @@ export const isFieldName = (name: string): boolean => FIELD_NAME.test(name);
 /** RFC 9421 §2.5: the base is ASCII, and a line feed in a value would forge one of its lines. */
 const FIELD_VALUE = /^[\t\x20-\x7e]*$/;
 
-/** Value of a plain header as the base holds it; undefined if the request has no usable one. */
+/** Value of a header as it is written in the signature base. Undefined if the request has no usable value. */
 function plainField(name: string, headers: HeaderFields): string | undefined {
   return isFieldName(name) ? textOf(name, headers) : undefined;
 }
@@ -68,12 +68,12 @@ function textOf(name: string, headers: HeaderFields): string | undefined {
   return value !== undefined && FIELD_VALUE.test(value) ? value : undefined;
 }
 
-/** True if `isCoverable` holds for each of the required five. */
+/** True if the request has a usable value for each of the five required components. */
 export function coversRequired(headers: HeaderFields): boolean {
   return textOf('content-type', headers) !== undefined && textOf('content-digest', headers) !== undefined;
 }
 
-/** The lines of the required five at once, equal to those that `componentValue` returns. */
+/** The lines of the five required components, built in one step; the same text as by `componentValue`. */
 function requiredLines({ method, target, headers }: RequestFacts): string | undefined {
   const type = textOf('content-type', headers);
   const digest = textOf('content-digest', headers);
@@ -81,7 +81,7 @@ function requiredLines({ method, target, headers }: RequestFacts): string | unde
   return `"@method": ${method.toUpperCase()}\n"@target-uri": ${target.targetUri}\n"@authority": ${target.authority}\n"content-type": ${type}\n"content-digest": ${digest}\n`;
 }
 
-/** True if `component` can be part of this request's base; without parameters, as check 6 demands. */
+/** True if `component` can be in this request's signature base. It must have no parameters, as check 6 demands. */
 export function isCoverable(component: string, headers: HeaderFields): boolean {
   return DERIVED.has(component) || plainField(component, headers) !== undefined;
 }
@@ -100,7 +100,10 @@ const URI = /^([A-Za-z][A-Za-z0-9+.-]*):\/\/([^/?#]*)([^?#]*)(\?[^#]*)?(?:#.*)?$
 /** Matches the userinfo of RFC 3986 §3.2.1. */
 const USERINFO = /^(?:[A-Za-z0-9\-._~!$&'()*+,;=:]|%[0-9A-Fa-f]{2})*$/;
 
-/** Applies RFC 3986 §5.2.4 to a path that is empty or starts with a slash; consecutive slashes stay. */
+/**
+ * Removes dot segments (RFC 3986 §5.2.4) from a path that is empty or starts with a slash. Consecutive slashes are
+ * kept.
+ */
 function removeDotSegments(path: string): string {
   const segments = path.split('/').slice(1);
   const output: string[] = [];
@@ -108,7 +111,7 @@ function removeDotSegments(path: string): string {
     if (segment === '..') output.pop();
     else if (segment !== '.') output.push(segment);
   }
-  // A final dot segment names a directory: its slash stays.
+  // A final dot segment means a directory, so its slash is kept.
   const last = segments.at(-1);
   if (last === '.' || last === '..') output.push('');
   return `/${output.join('/')}`;
@@ -129,11 +132,11 @@ function canonicalPath(path: string): string {
   // RFC 3986 does not allow it, and many URL parsers read it as a slash.
   if (path.includes('\\')) throw new TargetUriError('Path has a backslash.');
   const normal = normalizePercent(removeDotSegments(path));
-  // `%%34%31` would decode to `%41`, which would decode again: no form of it is canonical.
+  // `%%34%31` would decode to `%41`, which could be decoded again, so the path has no canonical form.
   if (normalizePercent(normal) !== normal)
     throw new TargetUriError('Path has an ambiguous percent-encoding.');
-  // `%2E%2E` has become a dot segment by now; without this step a canonical form would have another canonical
-  // form.
+  // `%2E%2E` is a dot segment now and must be removed. Otherwise the result would change if it were canonicalised
+  // again.
   return removeDotSegments(normal);
 }
 
@@ -204,7 +207,7 @@ export function signatureBase(
   signatureParams: string,
 ): string | undefined {
   if (!/^[\x20-\x7e]*$/.test(signatureParams)) return undefined;
-  // The fast path returns this very list: see `parseSignatureInputFast`.
+  // The fast parser returns this same array: see `parseSignatureInputFast`.
   const isRequired = components === REQUIRED_COMPONENTS;
   const lines = isRequired ? requiredLines(facts) : linesOf(components, facts);
   return lines === undefined ? undefined : `${lines}"@signature-params": ${signatureParams}`;

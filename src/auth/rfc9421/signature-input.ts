@@ -1,7 +1,7 @@
-// Parses `Signature-Input`, and any dictionary field, strictly (verification.md §2.1, §3.2, §3.3).
-// A scanner precedes `structured-headers`, which silently keeps the last of two labels or parameters, reads
-// `1.0` as 1, and knows only standard base64.
-// Nothing here throws: the input is a dictionary, or a sentence says why not.
+// Parses `Signature-Input`, and other dictionary fields, strictly (verification.md §2.1, §3.2, §3.3).
+// A scanner runs before `structured-headers`. That library silently keeps the last of two labels or parameters,
+// reads `1.0` as 1, and knows only standard base64.
+// Nothing here throws; if the input is not valid, the result is a text that says why.
 
 import { type InnerList, isInnerList, type Item, parseDictionary } from 'structured-headers';
 import { type Refusal, refused } from '../../shared/outcome.ts';
@@ -10,19 +10,19 @@ import { REQUIRED_COMPONENTS } from './signature-base.ts';
 /** One member of a dictionary field (RFC 8941 §3.2). */
 export interface Member {
   readonly label: string;
-  /** The value's text as received, byte for byte: from its first character to its last parameter. */
+  /** The value as received, byte for byte, from its first character to its last parameter. */
   readonly raw: string;
   readonly value: Item | InnerList;
-  /** Text of each parameter of the value itself, as received after the `=`; empty for a lone `;name`. */
+  /** For each parameter of the value itself, the text after `=` as received; empty for `;name` without a value. */
   readonly rawParameters: ReadonlyMap<string, string>;
-  /** Text between the colons of a byte sequence, as received, in either alphabet. */
+  /** For a byte sequence, the text between the colons as received, in either base64 alphabet. */
   readonly base64?: string;
 }
 
 /**
- * Splits at `separator` outside quoted strings. In valid text a comma outside strings ends a member, and a
- * semicolon starts a parameter. Undefined if a string does not end, or at a bare item that only RFC 9651 has.
- * These are dates (`@1`) and display strings (`%"…"`), in which a backslash escapes nothing.
+ * Splits at `separator` outside quoted strings. In valid text, such a comma ends a member and such a semicolon
+ * starts a parameter. Undefined if a string does not end. Also undefined for item types of RFC 9651 only, dates
+ * (`@1`) and display strings (`%"…"`), because a backslash in them escapes nothing.
  */
 function splitOutsideStrings(text: string, separator: ',' | ';'): string[] | undefined {
   const parts: string[] = [];
@@ -65,13 +65,16 @@ function parseAlone(text: string): readonly [string, Item | InnerList] | undefin
   }
 }
 
-/** Counts and names parameters in the raw text; undefined if one occurs twice, which the parsed map hides. */
+/**
+ * Returns the text of each parameter of the value. Undefined if a parameter occurs twice, which the parsed map
+ * would hide.
+ */
 function rawParametersOf(text: string, value: Item | InnerList): ReadonlyMap<string, string> | undefined {
   const pieces = splitOutsideStrings(text, ';') ?? [];
   const inner = isInnerList(value) ? value[0] : [];
   const distinct = inner.reduce((sum, [, parameters]) => sum + parameters.size, value[1].size);
   if (pieces.length - 1 !== distinct) return undefined;
-  // Parameters of an inner list's components come first in the text, those of the value itself last.
+  // The parameters of an inner list's components come first in the text, then those of the value itself.
   const own = value[1].size === 0 ? [] : pieces.slice(-value[1].size).map(trimSpace);
   return new Map(
     own.map((piece) => {
@@ -95,13 +98,13 @@ function readMember(text: string): Member | string {
 }
 
 /**
- * Most members of one dictionary: the number that RFC 8941 §3.2 wants parsers to accept at least
- * (verification.md §2.1).
+ * Most members of one dictionary. RFC 8941 §3.2 demands that parsers accept at least as many (verification.md
+ * §2.1).
  */
 const MAX_MEMBERS = 1_024;
 
 /**
- * Reads a dictionary field (RFC 8941 §4.2.2) in which no label and no parameter occurs twice.
+ * Parses a dictionary field (RFC 8941 §4.2.2). No label and no parameter may occur twice.
  * @param field all lines of the field, joined with `, `.
  * @returns its members by label, or the mistake as a predicate with the field as its subject. Never throws.
  */
@@ -119,23 +122,26 @@ export function readDictionary(field: string): ReadonlyMap<string, Member> | str
   return members;
 }
 
-/** The inner list of a member, if it is one, as every member of `Signature-Input` is (RFC 9421 §4.1). */
+/**
+ * The inner list of a member. Undefined if it is none, which every member of `Signature-Input` must be (RFC 9421
+ * §4.1).
+ */
 function innerListOf(member: Member): InnerList | undefined {
   return isInnerList(member.value) ? member.value : undefined;
 }
 
 const START = 'sig1=(';
 
-/** The order of the profile's own examples and of most senders. */
+/** The order of components in the profile's own examples, which most senders use. */
 const FAST_LIST = REQUIRED_COMPONENTS.map((name) => `"${name}"`).join(' ');
 const FAST_START = `${START}${FAST_LIST})`;
 
 const PLAIN_LIST = /^"[a-z0-9@-]+"(?: "[a-z0-9@-]+")*$/;
 
 /**
- * Parses the usual form in a tenth of the full parser's time; undefined sends the field to that. The usual
- * form has the label `sig1` alone, plain components, and the six parameters in any order. Each occurs once,
- * without escapes or white space, and nothing else is there.
+ * Parses the usual form, in a tenth of the full parser's time. Returns undefined for any other form, which the full
+ * parser then parses. The usual form has only the label `sig1`, components without parameters, and the six
+ * parameters in any order. Each parameter occurs once, without escapes or white space, and there is nothing else.
  */
 export function parseSignatureInputFast(field: string): SignatureInput | undefined {
   const isRequired = field.startsWith(FAST_START);
@@ -157,15 +163,15 @@ type Mutable<T> = { -readonly [K in keyof T]: T[K] };
 
 interface ParameterForm {
   readonly name: keyof Parameters;
-  /** Text between the semicolon and the value's digits or characters. */
+  /** The text after the semicolon, up to the beginning of the value. */
   readonly start: string;
-  /** Bit of the parameter in the set of those seen. */
+  /** The bit of this parameter in the set of parameters that were found. */
   readonly bit: number;
 }
 
 const NAMES = ['created', 'expires', 'nonce', 'keyid', 'alg', 'tag'] as const;
 
-/** Keyed by the first letter's code: no two names share one. */
+/** The forms by the code of the name's first letter, which is different for every name. */
 const PLACES: ReadonlyMap<number, ParameterForm> = new Map(
   NAMES.map((name, index) => {
     const start = name === 'created' || name === 'expires' ? `${name}=` : `${name}="`;
@@ -179,8 +185,8 @@ const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
 
 /**
- * The six parameters. Undefined if one is missing, repeated, unknown or escaped, or if anything is between
- * them.
+ * Reads the six parameters. Undefined if one is missing, repeated, unknown or has escapes, or if there is other
+ * text between them.
  */
 function readParameters(field: string, start: number): Parameters | undefined {
   const found: Mutable<Parameters> = { created: 0, expires: 0, nonce: '', keyid: '', alg: '', tag: '' };
@@ -210,7 +216,7 @@ function readParameters(field: string, start: number): Parameters | undefined {
 /** Longest integer in digits (RFC 8941 §3.3.1). */
 const MAX_DIGITS = 15;
 
-/** Index after the digits that begin at `from`; -1 if there are none, or too many. */
+/** Index after the digits that begin at `from`. -1 if there are none, or too many. */
 function digitsEnd(field: string, from: number): number {
   let at = from;
   while (isDigit(field.charCodeAt(at))) at += 1;
@@ -222,8 +228,8 @@ function isDigit(code: number): boolean {
 }
 
 /**
- * Index of the closing quote of a string without escapes; -1 if there is none, or anything but printable
- * ASCII.
+ * Index of the closing quote of a string. -1 if there is none, or if the string has escapes or characters other
+ * than printable ASCII.
  */
 function stringEnd(field: string, from: number): number {
   for (let at = from; at < field.length; at += 1) {
@@ -234,7 +240,7 @@ function stringEnd(field: string, from: number): number {
   return -1;
 }
 
-/** The only label that is processed; others are ignored (verification.md §2.16). */
+/** The only label that is used; signatures with other labels are ignored (verification.md §2.16). */
 export const LABEL = 'sig1';
 
 /**
@@ -280,8 +286,8 @@ const TYPES: Record<keyof SignatureParameters, BareType> = {
 };
 
 /**
- * Types of parameters. The library returns 1 for `1.0`, so only the raw text tells an integer (RFC 8941
- * §3.3.1) from a decimal.
+ * Checks of a parameter's type. The library returns 1 for `1.0`, so the raw text is needed to distinguish an
+ * integer (RFC 8941 §3.3.1) from a decimal.
  */
 const IS: Record<BareType, (value: unknown, raw: string) => boolean> = {
   integer: (value, raw) => typeof value === 'number' && /^-?[0-9]{1,15}$/.test(raw),
@@ -291,7 +297,10 @@ const IS: Record<BareType, (value: unknown, raw: string) => boolean> = {
 const malformed = (detail: string): Refusal =>
   refused('webhook_signature_header_malformed', `Signature-Input ${detail}.`, 1);
 
-/** A component with parameters keeps only their names: check 6 refuses it whatever their values. */
+/**
+ * The name of a component. If it has parameters, their names are added without values, because check 6 refuses it
+ * anyway.
+ */
 function readComponent([name, parameters]: Item): string | undefined {
   if (typeof name !== 'string') return undefined;
   const tail = [...parameters.keys()].map((parameter) => `;${parameter}`);
@@ -318,7 +327,7 @@ function readInput(member: Member): SignatureInput | Refusal {
   return { kind: 'signature-input', components, parameters, raw: member.raw };
 }
 
-/** Parses any valid `Signature-Input`. Exported for the test that compares the fast path with it. */
+/** Parses any valid `Signature-Input`. Exported for a test that compares it with the fast parser. */
 export function parseSignatureInputFull(field: string): SignatureInput | Refusal {
   const members = readDictionary(field);
   if (typeof members === 'string') return malformed(members);

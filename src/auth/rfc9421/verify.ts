@@ -1,5 +1,5 @@
-// Proves the sender of a delivery by its signature: checks 1 to 10 by headers, check 11 by the body
-// (verification.md §2).
+// Authenticates a delivery by its signature: checks 1 to 10 on the headers, check 11 on the body (verification.md
+// §2).
 // Called by `authenticate`. The steps before a refusal are in `refusal-cause.ts`, which is loaded on demand.
 
 import type { Candidate, KeySearch } from '../../keys/key-resolver.ts';
@@ -25,9 +25,7 @@ import type { outsideWindow as OutsideWindow } from './refusal-cause.ts';
 import type { SenderEntry } from '../../config/sender-entry.ts';
 import { isThenable } from '../../shared/realms.ts';
 
-/**
- * A string of its own: a slice would keep the whole header in memory for as long as a store keeps the nonce.
- */
+/** Returns a new string. A slice would keep the whole header in memory for as long as a store keeps the nonce. */
 function copy(text: string): string {
   return ` ${text}`.slice(1);
 }
@@ -47,7 +45,8 @@ interface Signer {
 }
 
 /**
- * Performs the end of check 5 again, for a body that took long: a nonce is kept until then. Then check 11.
+ * Checks again that the time window of check 5 is not over. The body may have taken long, and the nonce is
+ * remembered only until then. Then performs check 11.
  */
 function identified(
   { context, request, signed }: Trial,
@@ -76,7 +75,7 @@ function proofOf(trial: Trial, candidate: Candidate): Proof {
   };
 }
 
-/** Proves the sender; the body remains. */
+/** The sender is proved by the headers. Returns the proof that the body must complete. */
 function proved(trial: Trial, { candidate }: Verified): Proof | Promise<Unavailability> {
   const { context, request, host } = trial;
   context.keys.verified?.(candidate, request);
@@ -94,10 +93,10 @@ async function rewritten(
 }
 
 /**
- * Performs checks 1 to 10 (verification.md §2.1 to §2.10) in that order, for senders registered with
- * signatures. Headers of another scheme were refused before. Returns no promise if nothing is waited for.
- * @returns the signer, with the nonce to claim and check 11; a refusal; or an unavailability if the
- * receiver's own surroundings failed a check.
+ * Performs checks 1 to 10 (verification.md §2.1 to §2.10) in order, for senders that are registered with
+ * signatures. Headers of another scheme were refused before. Returns no promise if nothing has to be waited for.
+ * @returns the proof: the signer, the nonce to be recorded, and check 11. Otherwise a refusal, or an unavailability
+ * if a check failed because of the receiver's own environment.
  * @throws Fault (or rejects with it) `keys_unavailable` if no key decides and some could not be fetched.
  */
 export const proveSignature: Prove = (context, request) => {
@@ -109,7 +108,7 @@ export const proveSignature: Prove = (context, request) => {
     return signed.check === 5 ? outsideWindow(context, request, fields, signed) : signed;
   }
   const trial = trialOf(context, request, signed);
-  // Check 6 saw a value for every component, so this is only for the types.
+  // Never happens after check 6, which found a value for every component; needed for the types.
   if (!trial) return refused('webhook_signature_components_incomplete', 'The signature base has no text.', 6);
   const found = context.keys.find(signed.parameters.keyid, request);
   return isThenable(found) ? found.then((search) => signedBy(trial, search)) : signedBy(trial, found);
@@ -118,7 +117,7 @@ export const proveSignature: Prove = (context, request) => {
 const outsideWindow: typeof OutsideWindow = async (...given) =>
   (await import('./refusal-cause.ts')).outsideWindow(...given);
 
-/** Performs checks 7 to 10: finds the candidate whose key verifies. */
+/** Performs checks 7 to 10: finds the candidate whose key verifies the signature. */
 function signedBy(trial: Trial, search: KeySearch): ReturnType<Prove> {
   const first = tryCandidates(trial, search.candidates);
   return !isThenable(first) && isDecided(first) ? proved(trial, first) : undecided(trial, search, first);
@@ -139,5 +138,5 @@ async function undecided(
   return signer.kind === 'verified' ? proved(signer.trial ?? trial, signer) : signer;
 }
 
-/** Performs checks 1 to 11 of a delivery whose body is there. */
+/** Performs checks 1 to 11 of a delivery whose body is available. */
 export const authenticateSignature: Authenticate = whole(proveSignature);

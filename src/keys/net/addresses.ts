@@ -1,4 +1,4 @@
-// Judges addresses and URLs that counterparties chose: only globally routable hosts over https pass
+// Decides if addresses and URLs that counterparties chose may be used: only globally routable hosts, over https
 // (verification.md §5.10, §5.11).
 // Called before every fetch and for every resolved address.
 
@@ -55,7 +55,7 @@ function groupBytes(text: string, atEnd: boolean): number[] | undefined {
   return bytes.length <= 16 ? bytes : undefined;
 }
 
-/** True if the first `prefix` bits are equal; addresses of different families share none. */
+/** True if the first `prefix` bits are equal. Never true for an IPv4 and an IPv6 address. */
 export function sharesPrefix(a: Address, b: Address, prefix: number): boolean {
   if (a.length !== b.length) return false;
   const whole = prefix >> 3;
@@ -66,21 +66,21 @@ export function sharesPrefix(a: Address, b: Address, prefix: number): boolean {
 
 const MAPPED: Address = Uint8Array.of(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0, 0, 0, 0);
 
-/** Converts a mapped address: sockets of both families report an IPv4 peer in that form. */
+/** Converts an IPv4-mapped IPv6 address to IPv4, because dual-stack sockets report IPv4 peers in mapped form. */
 function unmapped(address: Address): Address {
   return sharesPrefix(address, MAPPED, 96) ? address.subarray(12) : address;
 }
 
-/** True if two texts name one host, however they are spelled. */
+/** True if two texts mean the same address, even if they are written differently. */
 export function sameAddress(a: string, b: string): boolean {
   const left = parseAddress(a);
   const right = parseAddress(b);
-  // An address that cannot be read (with a zone) equals only itself.
+  // A text that cannot be parsed (for example with a zone) equals only the same text.
   if (left === undefined || right === undefined) return a === b;
   return sharesPrefix(unmapped(left), unmapped(right), unmapped(left).length * 8);
 }
 
-/** A block of addresses that no counterparty's host is in, or whose addresses stand for others. */
+/** A block of addresses that are not public hosts, or that contain an IPv4 address. */
 export interface Block {
   readonly network: string;
   readonly prefix: number;
@@ -89,8 +89,8 @@ export interface Block {
   /** Document that defines it. */
   readonly source: string;
   /**
-   * Places of an embedded IPv4 address: such an address is judged by the one that it stands for. Several
-   * places if the block leaves it open.
+   * Positions of the embedded IPv4 address: such an address is judged by the IPv4 address in it. There are several
+   * positions if the block does not define one.
    */
   readonly embeds?: readonly ByteOffsets[];
 }
@@ -140,10 +140,10 @@ export const IPV4_SPECIAL: readonly Block[] = [
   block('255.255.255.255', 32, 'Limited Broadcast', 'RFC 919 §7'),
 ];
 
-/** Blocks that this registry lacks (verification.md §5.11). */
+/** Blocks that are not in this registry but are refused too (verification.md §5.11). */
 export const IPV4_BEYOND: readonly Block[] = [
   block('224.0.0.0', 4, 'Multicast', 'RFC 5771'),
-  // Inside each machine of a large cloud this is the machine's own host, which reveals secrets.
+  // In a virtual machine of a large cloud, this is the service of its own host, which reveals secrets.
   block('168.63.129.16', 32, 'Cloud host service', 'verification.md §5.11'),
 ];
 
@@ -153,8 +153,8 @@ export const IPV6_SPECIAL: readonly Block[] = [
   block('::', 128, 'Unspecified Address', 'RFC 4291 §2.5.2'),
   block('::ffff:0:0', 96, 'IPv4-mapped Address', 'RFC 4291 §2.5.5.2', LAST_FOUR),
   block('64:ff9b::', 96, 'IPv4-IPv6 Translat.', 'RFC 6052 §2.1', LAST_FOUR),
-  // A site picks a prefix of its own inside: the IPv4 address is where RFC 6052 §2.2 puts it for /48, /56,
-  // /64, /96.
+  // Inside this block each site chooses its own prefix. The IPv4 address is where RFC 6052 §2.2 puts it for /48,
+  // /56, /64 and /96.
   block(
     '64:ff9b:1::',
     48,
@@ -165,7 +165,7 @@ export const IPV6_SPECIAL: readonly Block[] = [
   block('100::', 64, 'Discard-Only Address Block', 'RFC 6666'),
   block('100:0:0:1::', 64, 'Dummy IPv6 Prefix', 'RFC 9780'),
   block('2001::', 23, 'IETF Protocol Assignments', 'RFC 2928'),
-  // Such an address embeds two others, the second one inverted; no host serves from it.
+  // Such an address embeds two others, the second one inverted. No host serves from it, so neither is read.
   block('2001::', 32, 'TEREDO', 'RFC 4380'),
   block('2001:1::1', 128, 'Port Control Protocol Anycast', 'RFC 7723'),
   block('2001:1::2', 128, 'Traversal Using Relays around NAT Anycast', 'RFC 8155'),
@@ -185,14 +185,20 @@ export const IPV6_SPECIAL: readonly Block[] = [
   block('fe80::', 10, 'Link-Local Unicast', 'RFC 4291 §2.5.6'),
 ];
 
-/** Blocks that this registry lacks: a form that embeds, and a part of 2000::/3 that was returned. */
+/**
+ * Blocks that are not in this registry: a form that embeds an IPv4 address, and a part of 2000::/3 that was
+ * returned.
+ */
 export const IPV6_BEYOND: readonly Block[] = [
   block('::', 96, 'IPv4-compatible Address', 'RFC 4291 §2.5.5.1', LAST_FOUR),
-  // Nobody holds this block, so a host that answers there is a leftover of somebody's own network.
+  // Nobody holds this block now, so a host that answers there belongs to somebody's own network.
   block('3ffe::', 16, 'Returned (6bone)', 'RFC 3701'),
 ];
 
-/** All that IANA assigns for global unicast: any address outside it is refused, named above or not. */
+/**
+ * The only block from which IANA assigns global unicast addresses. Every address outside is refused, named above or
+ * not.
+ */
 const IPV6_GLOBAL: Block = block('2000::', 3, 'Global Unicast', 'RFC 4291 §2.4');
 
 interface ParsedBlock extends Block {
@@ -205,7 +211,7 @@ function parsed(block: Block): ParsedBlock {
   return { ...block, first };
 }
 
-/** The most specific first: a block's name is then the one that fits best. */
+/** Sorted by prefix length, longest first, so that the first block found is the most specific. */
 const BLOCKS: readonly ParsedBlock[] = [...IPV4_SPECIAL, ...IPV4_BEYOND, ...IPV6_SPECIAL, ...IPV6_BEYOND]
   .map(parsed)
   .sort((a, b) => b.prefix - a.prefix);
@@ -215,7 +221,10 @@ const GLOBAL: ParsedBlock = parsed(IPV6_GLOBAL);
 const contains = (block: ParsedBlock, address: Address): boolean =>
   sharesPrefix(block.first, address, block.prefix);
 
-/** Judges IPv4 by the blocks that are not public, IPv6 by the one that is (verification.md §5.11). */
+/**
+ * Returns the reason why an address is not public, or undefined (verification.md §5.11). IPv4 is refused inside
+ * listed blocks; IPv6 is refused outside 2000::/3 too.
+ */
 function notPublicReason(address: Address): string | undefined {
   const block = BLOCKS.find((candidate) => contains(candidate, address));
   if (block?.embeds !== undefined) return embeddedNotPublicReason(address, block, block.embeds);
@@ -229,8 +238,8 @@ function embeddedNotPublicReason(
   places: readonly ByteOffsets[],
 ): string | undefined {
   const inside = places.map((place) => Uint8Array.from(place, (index) => address[index] ?? 0));
-  // With several places the unused ones mostly begin with zeros, and no translator forwards to 0.0.0.0/8. If
-  // all begin so, no IPv4 address is embedded.
+  // An unused one of several possible positions mostly begins with zero, and no translator forwards to 0.0.0.0/8.
+  // If all begin with zero, no IPv4 address is embedded.
   const read = inside.filter((ipv4) => places.length === 1 || ipv4[0] !== 0);
   if (read.length === 0) return `${block.name}, ${block.source}`;
   for (const ipv4 of read) {
@@ -241,8 +250,8 @@ function embeddedNotPublicReason(
 }
 
 /**
- * Judges one address, as a resolver returns it or a URL has it without brackets.
- * @returns the reason why it is not globally routable, for the owner's log; undefined if it is.
+ * Decides if one address is globally routable. The text is as from a resolver, or from a URL without brackets.
+ * @returns the reason, for the owner's log, why it is not; undefined if it is.
  */
 export function addressNotPublicReason(text: string): string | undefined {
   const address = parseAddress(text);
@@ -250,7 +259,7 @@ export function addressNotPublicReason(text: string): string | undefined {
 }
 
 /**
- * Matches names that never lead out of the machine or its network (RFC 6761 §6.3, RFC 6762 §3, ICANN's
+ * Matches names that always stay within the machine or its network (RFC 6761 §6.3, RFC 6762 §3, ICANN's
  * `.internal`).
  */
 const LOCAL_NAME = /(?:^|\.)(?:localhost|local|internal|home\.arpa)$/;
@@ -259,14 +268,14 @@ const LOCAL_NAME = /(?:^|\.)(?:localhost|local|internal|home\.arpa)$/;
 const AS_WRITTEN = /^[^/?#]*\/\/([^/?#]*?)(?::\d*)?(?:[/?#]|$)/;
 
 /**
- * Judges a `hostname` from `URL`. That parser has turned every textual form of an IPv4 address into four
- * decimal parts: decimal, octal, hex, short, full-width, percent-encoded, with a trailing dot. IPv6 is in its
- * canonical form.
+ * Decides if a `hostname` from `URL` is public. `URL` has already converted every form of an IPv4 address (decimal,
+ * octal, hex, short, full-width, percent-encoded, trailing dot) into four decimal parts. IPv6 is in its canonical
+ * form.
  */
 function hostNotPublicReason(hostname: string, url: string): string | undefined {
   if (hostname.startsWith('[')) return literalNotPublicReason(hostname, hostname.slice(1, -1));
   if (parseAddress(hostname) !== undefined) {
-    // Other programs read the same text as another address, or as a name.
+    // If the URL has another spelling, other programs read it as another address or as a name, so it is refused.
     const written = AS_WRITTEN.exec(url)?.[1] === hostname;
     return (
       literalNotPublicReason(hostname, hostname) ??
@@ -274,7 +283,7 @@ function hostNotPublicReason(hostname: string, url: string): string | undefined 
     );
   }
   const name = hostname.replace(/\.$/, '');
-  // A name that ends in a number passes the URL parser only with an empty label after it.
+  // The URL parser accepts a name that ends in a number only if an empty label follows.
   const odd = name.split('.').includes('');
   return odd || LOCAL_NAME.test(name) || !name.includes('.') ? `${hostname} is not a public host` : undefined;
 }
@@ -285,10 +294,10 @@ function literalNotPublicReason(hostname: string, address: string): string | und
 }
 
 /**
- * Judges a URL that a counterparty chose, before anything is fetched: https only, no userinfo, no host that
- * is visibly not public (verification.md §5.10, §5.11).
+ * Decides, before anything is fetched, if a URL from a counterparty may be fetched. It must be https, without
+ * userinfo, and its host must not be visibly private (verification.md §5.10, §5.11).
  * @param allowLoopback development: allows http and private hosts too.
- * @returns the reason for refusing it, for the owner's log; undefined if it may be fetched.
+ * @returns the reason, for the owner's log, to refuse the URL; undefined if it may be fetched.
  */
 export function urlRefusedReason(url: string, allowLoopback: boolean): string | undefined {
   if (!URL.canParse(url)) return 'not an absolute URL';

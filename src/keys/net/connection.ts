@@ -1,5 +1,5 @@
-// Connects to a judged address and makes one HTTP request over that connection (verification.md §5.12,
-// §5.13).
+// Connects to an address that was found to be public, and makes one HTTP request over that connection
+// (verification.md §5.12, §5.13).
 // Called by `document-fetch.ts`, and by calls to sellers, on runtimes with Node's modules.
 
 import { abortReason, onAbort, settledWithin } from '../../shared/time-limits.ts';
@@ -17,24 +17,28 @@ export interface NetModules {
 export type Socket = import('node:net').Socket;
 type IncomingMessage = import('node:http').IncomingMessage;
 
-/** Bun's `node:http` runs over its own `fetch`, which connects by itself. */
+/** Matches Bun: its `node:http` uses its own `fetch`, which ignores a given connection. */
 const BUN = /^Bun\b/;
 
-/** workerd reaches no private network, resolves names by requests, and its sockets exclude many addresses. */
+/**
+ * Matches workerd: it reaches no private network, resolves names by HTTP requests, and its sockets exclude many
+ * addresses.
+ */
 const WORKERD = /^Cloudflare-Workers\b/;
 
 const userAgent = (): string => globalThis.navigator?.userAgent ?? '';
 
-/** Deno's `node:dns` asks its own resolver without time-outs, and its system look-ups need no thread. */
+/** Matches Deno: its `node:dns` uses its own resolver without time-outs, and its system look-ups need no thread. */
 const DENO = /^Deno\b/;
 
-/** True on Node, where `dns.Resolver` is c-ares and system look-ups share few threads. */
+/** True on Node, where `dns.Resolver` is c-ares, and look-ups by the system share few threads. */
 export function hasDirectDns(): boolean {
   return !DENO.test(userAgent());
 }
 
 /**
- * Node's modules, without an import, if the runtime has them (Node, Deno) and they work as their names say.
+ * Returns Node's modules, without an import. Undefined on runtimes that lack them or where they work differently;
+ * they work on Node and Deno.
  */
 export function netModules(): NetModules | undefined {
   if (BUN.test(userAgent())) return undefined;
@@ -45,7 +49,7 @@ export function netModules(): NetModules | undefined {
   return dns && http && net && tls ? { dns, http, net, tls } : undefined;
 }
 
-/** Resolves names, if the runtime can do that apart from its `fetch` (Node, Deno, Bun). */
+/** Returns the DNS module, if the runtime can resolve names without its `fetch` (Node, Deno, Bun). */
 export function dnsModule(): NetModules['dns'] | undefined {
   return WORKERD.test(userAgent()) ? undefined : globalThis.process?.getBuiltinModule?.('node:dns');
 }
@@ -53,17 +57,17 @@ export function dnsModule(): NetModules['dns'] | undefined {
 /** A socket that is being connected, and the address that it reached. */
 interface Dialed {
   readonly socket: Socket;
-  /** The address at the other end, asked once the socket is connected; undefined if it has none. */
+  /** Returns the address at the other end, once the socket is connected. Undefined if there is none. */
   readonly peerAddress: () => string | undefined;
 }
 
-/** Starts a connection to a judged address; never sees a name. */
+/** Starts a connection to an address that was found to be public. It is never given a name. */
 export type Dial = (address: string, port: number) => Dialed;
 
-/** Time for which an address is tried alone before the next is tried beside it (RFC 8305 §8). */
+/** If an address has not connected after this time, the next one is tried in parallel (RFC 8305 §8). */
 const STAGGER_MS = 250;
 
-/** Most addresses tried: a hostile answer can list thousands. */
+/** Most addresses tried, because a hostile DNS answer can list thousands. */
 const MAX_TRIED = 4;
 
 export function systemDial(net: NetModules['net']): Dial {
@@ -74,9 +78,9 @@ export function systemDial(net: NetModules['net']): Dial {
 }
 
 /**
- * Resolves when `event` says that the socket is ready. Otherwise destroys it and rejects, on the signal too.
- * Later errors are for the next owner of the socket. One listener always stays, because an `error` without a
- * listener ends the process.
+ * Resolves when the socket emits `event`. If that fails or the signal aborts, destroys the socket and rejects.
+ * Later errors are for the code that uses the socket next. One error listener always stays, because an `error`
+ * without a listener ends the process.
  */
 export async function whenReady(
   socket: Socket,
@@ -111,7 +115,10 @@ async function connect(address: string, port: number, dial: Dial, signal: AbortS
   throw new Error(`the connection went to ${at ?? 'nowhere'} instead of ${address}, which was checked`);
 }
 
-/** Alternates families (RFC 8305 §4), so that a name with many addresses of one is tried at the other too. */
+/**
+ * Sorts addresses so that IPv4 and IPv6 alternate (RFC 8305 §4). So both families are tried even if a name has many
+ * addresses of one.
+ */
 function alternateFamilies(addresses: readonly string[]): string[] {
   const isIpv6 = (address: string): boolean => address.includes(':');
   const [first = ''] = addresses;
@@ -124,7 +131,9 @@ function alternateFamilies(addresses: readonly string[]): string[] {
     .slice(0, MAX_TRIED);
 }
 
-/** Connects to the first of the judged addresses that answers; each has a head start before the next one. */
+/**
+ * Connects to the first address that answers. Each is tried for a short time alone before the next is tried too.
+ */
 export async function connectAny(
   addresses: readonly string[],
   port: number,
@@ -138,7 +147,7 @@ export async function connectAny(
   try {
     for (const address of alternateFamilies(addresses)) {
       attempts.push(connect(address, port, dial, limit));
-      // Rejects once all attempts so far have failed: then the next address is tried.
+      // This rejects if all attempts so far have failed; then the next address is tried.
       first = await settledWithin(Promise.any(attempts), STAGGER_MS).catch(() => undefined);
       if (first !== undefined || signal.aborted) break;
     }
@@ -152,7 +161,7 @@ export async function connectAny(
   }
 }
 
-/** Destroys a losing attempt: two may have connected at the same moment. */
+/** Destroys the socket of an attempt that is not the first, because two attempts may connect at the same moment. */
 async function destroyUnless(first: Socket | undefined, attempt: Promise<Socket>): Promise<void> {
   const socket = await attempt.catch(() => undefined);
   if (socket !== first) socket?.destroy();
@@ -161,29 +170,29 @@ async function destroyUnless(first: Socket | undefined, attempt: Promise<Socket>
 /** One request. */
 interface HttpRequest {
   readonly url: URL;
-  /** The judged address that the socket leads to. */
+  /** The address that the socket is connected to, which was found to be public. */
   readonly address: string;
   readonly method: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body?: Uint8Array | undefined;
-  /** Most bytes of the answer's body that its reader takes. */
+  /** Most bytes of the body that the caller will read. */
   readonly maxBytes: number;
-  /** Aborting destroys the socket; the body then fails with the signal's reason. */
+  /** Aborting it destroys the socket; reading the body then fails with the signal's reason. */
   readonly signal: AbortSignal;
 }
 
 /** Most bytes of all header names and values together. */
 const MAX_HEADER_BYTES = 16_384;
 /**
- * Most header lines: a line can be empty but for its colon. Node silently drops those beyond 2000, so the
- * limit is lower.
+ * Most header lines. A line can be empty except for its colon, so bytes alone are no bound. Node silently drops
+ * lines beyond 2000, so the limit is lower.
  */
 const MAX_HEADER_LINES = 256;
 
 /**
- * Ends the connection once it has brought more than a body of `maxBytes` justifies, with head, trailers and
- * the framing of small chunks. Interim answers (100, 103), chunk extensions, empty lines before an answer and
- * zeros before a chunk's size are not counted as body. Some servers never end them.
+ * Closes the connection if it receives more bytes than a body of `maxBytes` can need, with headers, trailers and
+ * the framing of small chunks. Interim answers (100, 103), chunk extensions, empty lines before an answer and zeros
+ * before a chunk's size do not count as body. Some servers send them without end.
  */
 function capBytes(socket: Socket, maxBytes: number): void {
   const limit = 2 * maxBytes + 65_536;
@@ -192,15 +201,15 @@ function capBytes(socket: Socket, maxBytes: number): void {
   });
 }
 
-/** Explains why no answer came. */
+/** Returns the error that says why no answer came. */
 type Explain = (error: unknown) => Error;
 
-/** Statuses that Node accepts with a body and the constructor of `Response` does not. */
+/** Statuses for which Node accepts a body but the constructor of `Response` does not. */
 const NULL_BODY = new Set([204, 205, 304]);
 
 /**
- * Makes one request over an existing connection that is used for nothing else. There is no agent, so
- * `Connection: close`, no pool, and no proxy from the environment. Rejects if no head of an answer comes.
+ * Makes one request over an existing connection that serves no other request. Without an agent there is
+ * `Connection: close`, no pool, and no proxy from the environment. Rejects if no response headers arrive.
  */
 export async function exchange(
   http: NetModules['http'],
@@ -211,28 +220,29 @@ export async function exchange(
   return await new Promise<Response>((resolve, reject) => {
     let taken = false;
     let first: Error | undefined;
-    // The body only reports that its connection is gone; the request heard the reason before.
+    // An error of the body only says that the connection is gone; the request's first error has the reason.
     const explain: Explain = (error) => (signal.aborted ? abortReason(signal) : plainFailure(first ?? error));
     const request = http.request({
       createConnection: () => {
         taken = true;
         return socket;
       },
-      // Some runtimes connect by themselves anyway. With an address as host, they look up no name again.
+      // Some runtimes make their own connection anyway. With an address as host, they do not look up the name
+      // again.
       host: asked.address,
       path: `${url.pathname}${url.search}`,
       method,
       headers: { ...asked.headers, host: url.host },
       maxHeaderSize: MAX_HEADER_BYTES,
-      // The parser is strict even if a flag of the process asks for a lenient one.
+      // Strict parsing, even if a flag of the process asks for lenient parsing.
       insecureHTTPParser: false,
     });
     request.on('error', (error) => {
       first ??= error;
       reject(explain(error));
     });
-    // A listener for data lets bytes flow. Added before the request reads them, it would lose them for the
-    // request.
+    // Adding a `data` listener makes the bytes flow. It is added only when the request reads the socket, because
+    // earlier bytes would be lost.
     request.once('socket', () => {
       capBytes(socket, asked.maxBytes);
     });
@@ -244,7 +254,7 @@ export async function exchange(
         reject(error);
       }
     });
-    // Some answers (101) end the request without an error.
+    // Some responses (101) end the request without an error.
     request.once('close', () => {
       reject(new Error('the connection was closed without an answer'));
     });
@@ -254,7 +264,7 @@ export async function exchange(
 }
 
 function asResponse(message: IncomingMessage, explain: Explain): Response {
-  // The reader of the body, if there is one, hears its failures.
+  // Errors of the body reach its reader, if there is one; without a listener here they would end the process.
   message.on('error', () => undefined);
   const { statusCode: status = 0, rawHeaders } = message;
   if (status < 200 || status > 599) throw new Error(`answered ${status}`);
@@ -264,13 +274,13 @@ function asResponse(message: IncomingMessage, explain: Explain): Response {
     headers.append(rawHeaders[index] ?? '', rawHeaders[index + 1] ?? '');
   }
   if (!NULL_BODY.has(status)) return new Response(bodyOf(message, explain), { status, headers });
-  // Bytes that follow such a head need not end: nobody reads them, and the connection is used for nothing
-  // else.
+  // This response has no body, but more bytes may follow without end. Nobody reads them, and the connection is not
+  // used again.
   message.destroy();
   return new Response(null, { status, headers });
 }
 
-/** Reads from the connection only on demand: an endless answer waits in the sender's buffers, not in ours. */
+/** Reads from the connection only on demand, so that an endless answer fills the sender's buffers and not ours. */
 function bodyOf(message: IncomingMessage, explain: Explain): ReadableStream<Uint8Array> {
   const chunks = message[Symbol.asyncIterator]() as AsyncIterator<Uint8Array>;
   return new ReadableStream<Uint8Array>(
@@ -295,8 +305,8 @@ function bodyOf(message: IncomingMessage, explain: Explain): ReadableStream<Uint
 const CONNECTION_CLOSED = 'the connection was closed before the whole answer had come';
 
 /**
- * Clearer than the runtime's messages, and without a counterparty's words: the names in a certificate are its
- * own.
+ * Messages that are clearer than the runtime's and contain no text of a counterparty, such as the names in a
+ * certificate.
  */
 const PLAIN_MESSAGES: Readonly<Record<string, string>> = {
   ECONNRESET: CONNECTION_CLOSED,
@@ -306,7 +316,7 @@ const PLAIN_MESSAGES: Readonly<Record<string, string>> = {
   HPE_HEADER_OVERFLOW: 'the headers are larger than 16 KiB',
 };
 
-/** A failure of the network as an `Error` whose message is fit for the owner's log. */
+/** Converts a network failure to an `Error` whose message may be logged. */
 export function plainFailure(error: unknown): Error {
   if (!isError(error)) return new Error('the fetch failed');
   const { code } = error as { readonly code?: unknown };

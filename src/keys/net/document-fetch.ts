@@ -1,5 +1,5 @@
-// The `fetch` for counterparties' URLs: own connections on Node and Deno, the platform's `fetch` elsewhere
-// (verification.md §5.12).
+// The `fetch` for counterparties' URLs. It makes its own connections on Node and Deno, and uses the platform's
+// `fetch` elsewhere (verification.md §5.12).
 // Made by the key resolver, calls to sellers and the registry client, unless the owner passes a `fetch`.
 
 import { limited, onAbort, orAborted } from '../../shared/time-limits.ts';
@@ -21,15 +21,15 @@ import {
 import { directResolve, publicAddresses, type Resolve, systemResolve } from './name-lookup.ts';
 
 /**
- * Uses connections of our own if the runtime allows them, and its `fetch` otherwise; each function below says
- * what it enforces.
+ * Returns a fetch that makes its own connections if the runtime allows it, and otherwise uses the runtime's
+ * `fetch`. What each enforces is described at `nodeFetch` and `platformFetch`.
  * @param allowLoopback development: allows http and private addresses.
- * @param lookUp the way in which Node looks up names. A platform's `fetch`, and the judgement before it, use
- * the system's.
+ * @param lookUp the way in which Node looks up names. With a platform's `fetch`, names are looked up by the system,
+ * also for the check before it.
  */
 export function defaultFetch(allowLoopback: boolean, lookUp: NameLookUp = 'direct'): AnyFetch {
-  // Made with the first fetch: a receiver with pinned senders needs none, and Node's `dns`, `http` and `tls`
-  // take 10 ms to load.
+  // Made at the first fetch: a receiver with only pinned senders needs none, and loading Node's `dns`, `http` and
+  // `tls` takes 10 ms.
   let made: AnyFetch | undefined;
   return (url, init) => (made ??= runtimeTransport(allowLoopback, lookUp))(url, init);
 }
@@ -48,21 +48,21 @@ function runtimeTransport(allowLoopback: boolean, lookUp: NameLookUp): AnyFetch 
 interface PlatformFetchOptions {
   readonly allowLoopback: boolean;
   /**
-   * Present if the runtime can resolve names: the addresses are then judged before its `fetch` resolves them
+   * Set if the runtime can resolve names. The addresses are then checked before its `fetch` resolves the name
    * again.
    */
   readonly resolve?: Resolve;
 }
 
 /**
- * The platform's `fetch` behind all that can be enforced in front of it. That is https, no userinfo, no
- * redirect followed, no literal address that is not public in any spelling, no local name. If names can be
- * resolved here, none may have an address that is not public.
+ * Returns the platform's `fetch` with the checks that can be made before it. These require https, and refuse
+ * userinfo, redirects, local names, and literal addresses that are not public, however they are spelled. If names
+ * can be resolved here, a name with an address that is not public is refused too.
  *
- * One thing cannot be enforced: `fetch` does not say where it connects. A name that answers differently the
- * second time is not caught, and a proxy of the environment may be used. If `fetch` reaches no private
- * network (workers at the edge), nothing is lost by that. Elsewhere, an owner with inner hosts to protect
- * passes a `fetch` that uses an egress proxy.
+ * One thing cannot be enforced, because `fetch` does not say where it connects. A name that resolves differently
+ * the second time is not detected, and a proxy from the environment may be used. On workers at the edge, `fetch`
+ * reaches no private network, so nothing is lost. Elsewhere, an owner with internal hosts to protect passes a
+ * `fetch` that uses an egress proxy.
  */
 export function platformFetch({ allowLoopback, resolve }: PlatformFetchOptions): AnyFetch {
   return async (url, init) => {
@@ -81,14 +81,17 @@ export function platformFetch({ allowLoopback, resolve }: PlatformFetchOptions):
 export interface NodeFetchOptions {
   /** Development: allows http and private addresses. Default false. */
   readonly allowLoopback?: boolean;
-  /** Returns the addresses of a host name, which are then judged. Default: asks DNS servers. */
+  /** Returns the addresses of a host name; they are checked afterwards. Default: asks DNS servers. */
   readonly resolve?: Resolve;
-  /** Connects to a judged address; the reached address is compared with it. Default: the system's sockets. */
+  /**
+   * Connects to a checked address; the address that was reached is compared with it. Default: the system's sockets.
+   */
   readonly dial?: Dial;
   /** PEM certificates that are trusted instead of the runtime's own. */
   readonly ca?: string | readonly string[];
   /**
-   * Time for the connection and its TLS handshake, ms; the caller's signal bounds the whole. Default 5000.
+   * Time limit for the connection and its TLS handshake, ms. The caller's signal limits the whole fetch. Default
+   * 5000.
    */
   readonly connectMs?: number;
 }
@@ -106,9 +109,9 @@ interface TransportContext {
 const CONNECT_MS = 5_000;
 
 /**
- * Fetches URLs that counterparties chose, so that none of them leads into the owner's network. The name is
- * resolved once, all its addresses are judged, and the connection goes to one of them and is compared with it
- * (verification.md §5.12). Each fetch has a connection of its own. Redirects are returned, bodies are not
+ * Fetches URLs that counterparties chose, so that none leads into the owner's network. The name is resolved once
+ * and all its addresses are checked. The connection is made to one of them, and the reached address is compared
+ * with it (verification.md §5.12). Each fetch has its own connection. Redirects are not followed, bodies are not
  * decoded, and proxy variables are not read. Rejects with the reason, for the owner's log.
  */
 export function nodeFetch(modules: NetModules, options: NodeFetchOptions = {}): AnyFetch {
@@ -138,7 +141,7 @@ async function fetchOnce(parts: TransportContext, url: URL, init: AnyFetchInit):
   const addresses = await orAborted(judging, signal);
   const limit = { ms: parts.connectMs, reason: `no connection within ${parts.connectMs} ms` };
   const socket = await limited(limit, signal, (within) => open(parts, url, addresses, within));
-  // The listener stays for the body, which is read after this promise has settled.
+  // The abort listener stays after this promise has settled, because the body is read later.
   const takeBack = onAbort(signal, (reason) => socket.destroy(reason));
   socket.once('close', takeBack);
   return await exchange(parts.modules.http, socket, {
@@ -174,9 +177,9 @@ async function handshake(
   const { ca } = parts;
   const secure = parts.modules.tls.connect({
     socket,
-    // The certificate has to be for this name or address.
+    // The certificate must be valid for this name or address.
     host,
-    // RFC 6066 §3: names only, without the root dot.
+    // RFC 6066 §3: SNI contains names only, without the root dot.
     servername: parseAddress(host) === undefined ? host : '',
     ALPNProtocols: ['http/1.1'],
     // Certificates are checked even if NODE_TLS_REJECT_UNAUTHORIZED turns that off for the process.

@@ -1,34 +1,31 @@
-// Looks up host names in turns by seller, and judges all their addresses (verification.md §5.11, §5.22).
-// Called by `document-fetch.ts`: `directResolve` asks DNS servers (Node), `systemResolve` the operating
-// system.
+// Looks up host names, with a fair queue by seller, and checks all their addresses (verification.md §5.11, §5.22).
+// Called by `document-fetch.ts`: `directResolve` asks DNS servers (Node), `systemResolve` the operating system.
 
 import { abortReason, limited, onAbort, orAborted, settledWithin } from '../../shared/time-limits.ts';
 import { addressNotPublicReason, parseAddress } from './addresses.ts';
 import type { NetModules } from './connection.ts';
 import { isError } from '../../shared/realms.ts';
 
-/** The seller for which a name is looked up, and the end of the wait. */
+/** The seller for which a name is looked up, and the signal that ends the wait. */
 interface LookUp {
-  /** The seller whose document it is: look-ups are queued by seller. */
+  /** The seller whose document is fetched; look-ups are queued by seller. */
   readonly seller: string;
   readonly signal: AbortSignal;
 }
 
-/**
- * Every address of a host name, in order of preference. Rejects if there is none, and when the signal fires.
- */
+/** Returns every address of a host name, in order of preference. Rejects if there is none, or the signal aborts. */
 export type Resolve = (host: string, lookUp: LookUp) => Promise<readonly string[]>;
 
 /**
- * libuv runs this many look-ups at a time in its four threads. More would wait there in order of arrival, not
- * by seller.
+ * Look-ups that are started at the same time. libuv has four threads for them; more would wait there in order of
+ * arrival, not by seller.
  */
 const SYSTEM_LIMITS = { perSeller: 1, inAll: 2 };
 
 /**
- * Resolves as the operating system does: hosts file, search list, split DNS. Such a look-up takes a thread
- * and cannot be stopped. Two sellers with silent name servers therefore delay the others for as long as the
- * system waits.
+ * Resolves names as the operating system does: hosts file, search list, split DNS. Such a look-up needs a thread
+ * and cannot be stopped. So two sellers whose name servers do not answer delay all others until the system's
+ * time-out.
  */
 export function systemResolve(dns: NetModules['dns']): Resolve {
   const inTurn = createSellerQueue(SYSTEM_LIMITS);
@@ -41,10 +38,10 @@ export function systemResolve(dns: NetModules['dns']): Resolve {
 }
 
 /**
- * The addresses of a URL's host, asked once: a server that would answer a second question differently (DNS
- * rebinding) is not asked one. All addresses have to be public, or none is used. Otherwise the order of a
- * mixed answer would choose where the connection goes.
- * @param hostname in the form of `URL`; a literal address is judged like a resolved one.
+ * Returns the addresses of a URL's host. The name is resolved only once, so a server that answers differently the
+ * second time (DNS rebinding) gains nothing. If one address is not public, none is used; otherwise the order of a
+ * mixed answer would decide where the connection goes.
+ * @param hostname as `URL` writes it; a literal address is checked like a resolved one.
  * @throws Error that names the address that is not public, and the reason, for the owner's log.
  */
 export async function publicAddresses(
@@ -72,21 +69,21 @@ interface DirectOptions {
 }
 
 /**
- * Limits of verification.md §5.22. A look-up is two questions and one socket; the bound on all only has to
- * exist.
+ * Limits of verification.md §5.22. A look-up sends two DNS queries over one socket. The exact total limit is not
+ * critical, but there must be one.
  */
 const DIRECT_LIMITS = { perSeller: 2, inAll: 64 };
 const TIMEOUT_MS = 5_000;
-/** Time until a question is repeated, then twice that. Ms. */
+/** Time until a query is repeated; the second time is twice as long. Ms. */
 const TRY_MS = 1_500;
 const TRIES = 2;
 /**
- * Time for which the other family is waited for once one has addresses: some name servers drop its questions.
- * Ms.
+ * If one address family has an answer, the other is waited for this long, because some name servers drop its
+ * queries. Ms.
  */
 const FAMILY_MS = 250;
 
-/** RFC 6761 §6.3: never asked of a server. */
+/** Names that are never sent to a server (RFC 6761 §6.3). */
 const LOCALHOST = /(?:^|\.)localhost\.?$/;
 
 /** Advice for names that no DNS server knows. */
@@ -94,8 +91,8 @@ const HINT =
   "only DNS servers were asked: if only the system knows the name (hosts file, split DNS, a container's network), set dns: 'system' (of createReceiver: advanced: { dns: 'system' })";
 
 /**
- * Asks DNS servers (c-ares), with a time-out and so that it can be stopped. The system's look-ups wait in few
- * threads, and one seller's silent name server would block every other seller's look-up.
+ * Asks DNS servers (c-ares), with a time-out; the look-up can be stopped. Look-ups by the system would wait in few
+ * threads, where one seller's silent name server would block every other seller's.
  */
 export function directResolve(dns: NetModules['dns'], options: DirectOptions = {}): Resolve {
   const { servers, timeoutMs = TIMEOUT_MS } = options;
@@ -104,7 +101,7 @@ export function directResolve(dns: NetModules['dns'], options: DirectOptions = {
   return async (host, { seller, signal }) => {
     if (LOCALHOST.test(host)) return ['127.0.0.1', '::1'];
     return await inTurn(seller, signal, async () => {
-      // One per look-up: its `cancel` ends no other's questions.
+      // Each look-up has its own resolver, so that its `cancel` ends no other look-up.
       const resolver = new dns.promises.Resolver({ timeout: TRY_MS, tries: TRIES });
       if (servers !== undefined) resolver.setServers(servers);
       try {
@@ -122,9 +119,7 @@ export function directResolve(dns: NetModules['dns'], options: DirectOptions = {
 
 type Resolver = InstanceType<NetModules['dns']['promises']['Resolver']>;
 
-/**
- * Asks for both families. If one fails or is late and the other has addresses, the connection goes to those.
- */
+/** Queries IPv4 and IPv6 addresses. If one query fails or is late, the addresses of the other are used. */
 async function addressesOf(
   resolver: Resolver,
   host: string,
@@ -142,7 +137,10 @@ async function addressesOf(
   }
 }
 
-/** The most informative error: a missing family says nothing if the other one's question failed. */
+/**
+ * Returns the most informative error. "No addresses of this family" says nothing if the query for the other family
+ * failed.
+ */
 function mostTelling(errors: readonly unknown[]): unknown {
   const [first] = errors;
   return errors.find((error) => (error as { readonly code?: unknown }).code !== 'ENODATA') ?? first;
@@ -161,8 +159,8 @@ interface QueueLimits {
 type SellerQueue = <T>(seller: string, signal: AbortSignal, work: () => Promise<T>) => Promise<T>;
 
 /**
- * Lets sellers take turns, each with few tasks at a time: a seller with a silent name server delays only
- * itself (verification.md §5.22).
+ * Lets sellers take turns, each with few look-ups at a time. So a seller whose name server does not answer delays
+ * only itself (verification.md §5.22).
  */
 export function createSellerQueue(limits: QueueLimits): SellerQueue {
   const places = createSlots(limits);
@@ -191,8 +189,8 @@ export function createSellerQueue(limits: QueueLimits): SellerQueue {
 
 interface Slots {
   /**
-   * Joins the line; `startNext` calls `start` when the turn has come. Returns a function that leaves the
-   * line.
+   * Adds `start` to the seller's queue; `startNext` calls it when the seller's turn has come. Returns a function
+   * that removes it from the queue.
    */
   take(seller: string, start: () => void): () => void;
   startNext(): void;
@@ -202,7 +200,7 @@ interface Slots {
 
 function createSlots({ perSeller, inAll }: QueueLimits): Slots {
   const running = new Map<string, number>();
-  /** Lines by seller, the next one first. */
+  /** Queues by seller; the seller whose turn is next comes first. */
   const waiting = new Map<string, Set<() => void>>();
   let total = 0;
   const count = (seller: string, change: 1 | -1): void => {
@@ -219,7 +217,7 @@ function createSlots({ perSeller, inAll }: QueueLimits): Slots {
       waiting.delete(seller);
       if (start === undefined) continue;
       queue.delete(start);
-      // Moves the seller behind the others.
+      // Moves the seller to the end of the order.
       if (queue.size > 0) waiting.set(seller, queue);
       count(seller, 1);
       start();
