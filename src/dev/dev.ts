@@ -158,7 +158,7 @@ export async function startDev(
     forward,
     now,
     changed: (state) => {
-      // What comes back may be started without its hooks.
+      // A receiver that comes back may have been started without its hooks.
       if (state.state === 'down') hookHeard = false;
       events.emit('receiver', state);
       options.receiver(state);

@@ -302,7 +302,7 @@ export interface ScenarioStep {
   readonly delivery: number;
   /** True if the answer is the expected one. Absent until it is answered. */
   readonly ok?: boolean;
-  /** Of the answer. */
+  /** The status of the answer, and its code. */
   readonly status?: number;
   readonly code?: string;
 }

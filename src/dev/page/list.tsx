@@ -99,7 +99,7 @@ export function List(given: {
   readonly onOlder: (before: number) => Promise<void>;
 }): JSX.Element {
   const { rows, selected, before, onOlder } = given;
-  // What comes while another delivery is looked at does not take its place, and is marked instead.
+  // A delivery that comes while another one is open does not replace it. It is marked as new.
   const newestThen = useMemo(() => rows[0]?.id ?? 0, [selected]);
   return (
     <section class="column list" id="list" aria-labelledby="list-title">

@@ -1,3 +1,5 @@
+// Makes the body with which the form for an own body begins, and makes another event of it at each send. send.tsx and
+// use-actions.ts use it.
 import type { ToolEnvelope } from '../../events/wire.ts';
 
 /** A body that the form begins with, and the id that its key and its task are named by. */
@@ -8,7 +10,7 @@ export interface SampleBody {
 
 const keyOf = (id: string): string => `evt_${id}`;
 
-/** As `samplePayloads` makes it, which would be larger than the rest of the form. */
+/** Makes a whole event like those of `samplePayloads`, whose code would be larger than the rest of the form. */
 export function sampleBody(): SampleBody {
   const id = crypto.randomUUID();
   const body: ToolEnvelope = {

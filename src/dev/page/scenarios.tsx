@@ -11,7 +11,7 @@ const RUN_WORDS = { running: 'runs', waiting: 'waits', passed: 'passed', failed:
 const withCode = ({ status, code }: Partial<Expected>): string =>
   code === undefined ? String(status ?? 'no answer') : `${status} ${code}`;
 
-/** What is to be answered; of a step that failed, after what was. */
+/** Returns the expected answer of a step. If the step failed, the answer that came stands before it. */
 const answerWords = (step: ScenarioStep): string =>
   step.ok === false ? `${withCode(step)}, expected ${withCode(step.expected)}` : withCode(step.expected);
 
