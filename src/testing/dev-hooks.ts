@@ -21,9 +21,13 @@ export interface DevHookOptions {
  * deliveries of its sellers.
  */
 export interface DevHooks {
+  /** Tells the answer to a delivery, and its event. */
   readonly onOutcome: (outcome: Outcome) => void;
+  /** Tells how a run of the handler ended. */
   readonly onHandled: (handled: Handled) => void;
+  /** Tells why a delivery was refused. */
   readonly onRefused: (delivery: RefusedDelivery) => void;
+  /** Tells an alarm about a seller of dev, or about the receiver itself. */
   readonly onAlarm: (alarm: Alarm) => void;
 }
 

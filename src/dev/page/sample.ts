@@ -1,5 +1,5 @@
-// Makes the body with which the form for an own body begins, and makes another event of it at each send. send.tsx and
-// use-actions.ts use it.
+// Makes the body with which the form for an own body begins, and another event of it at each send.
+// send.tsx uses it.
 import type { ToolEnvelope } from '../../events/wire.ts';
 
 /** A body that the form begins with, and the id that its key and its task are named by. */
