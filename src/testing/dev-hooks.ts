@@ -23,7 +23,7 @@ export interface DevHookOptions {
 export interface DevHooks {
   /** Tells the answer to a delivery, and its event. */
   readonly onOutcome: (outcome: Outcome) => void;
-  /** Tells how a run of the handler ended. */
+  /** Tells the end of a run of the handler. */
   readonly onHandled: (handled: Handled) => void;
   /** Tells why a delivery was refused. */
   readonly onRefused: (delivery: RefusedDelivery) => void;
