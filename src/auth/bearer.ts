@@ -40,9 +40,9 @@ function ownerOf(
 }
 
 /**
- * Authenticates by a legacy bearer token (verification.md §6.4, §6.8). The token is in `Authorization`, or alone in
- * the header with which this URL's senders are registered. It must belong to one of these senders. While a token is
- * being replaced, the previous one is accepted too.
+ * Authenticates by a legacy bearer token (verification.md §6.4, §6.8). The token is in `Authorization`,
+ * or is the whole value of the header that is configured for the senders of this URL. It must be the token of one of
+ * these senders. While a token is being replaced, the previous one is accepted too.
  */
 export const proveBearer: Prove = (context, { delivery, senders }) => {
   const field = fieldOf(senders);
@@ -60,5 +60,5 @@ export const proveBearer: Prove = (context, { delivery, senders }) => {
   };
 };
 
-/** Performs both parts, for a delivery whose body is available. */
+/** Authenticates a delivery whose body is available: `proveBearer`, then `complete` of its proof. */
 export const authenticateBearer: Authenticate = whole(proveBearer);

@@ -72,7 +72,7 @@ export interface Ticket {
    * @throws ConfigError (rejects) after `abort`.
    */
   readonly end: () => Promise<Outcome>;
-  /** Drops the delivery without a trace, because the sender disconnected. After an end it has no effect. */
+  /** Drops the delivery without a trace, because the sender disconnected. After `end` it has no effect. */
   readonly abort: () => void;
   /** The outcome, however the ticket ended; undefined if it was aborted. It never rejects. */
   readonly outcome: Promise<Outcome | undefined>;
@@ -155,8 +155,8 @@ export interface ReceiverOptions<S extends ResultSchemas = ResultSchemas, Tx = u
    */
   readonly publicUrl?: string | readonly string[] | undefined;
   /**
-   * The sellers that may call. Required, unless `registrations` provide theirs. Given in addition to them, they are
-   * sellers at other paths.
+   * The sellers that may call. Required, unless `registrations` provide the sellers. If both options are set, the
+   * sellers of this one call at other paths than those of `registrations`.
    */
   readonly senders?: SenderSource | undefined;
   /** The store that keeps the events, e.g. `postgresStore({ pool })`. */

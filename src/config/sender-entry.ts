@@ -33,7 +33,7 @@ export interface Sender {
    * the answer is 503.
    */
   readonly publishers?: readonly string[];
-  /** The places to look for its revoked keys. Default: a list is searched, as with `discover: true`. */
+  /** The places to look for the seller's revoked keys. Default: a list is searched, as with `discover: true`. */
   readonly revocation?: SenderRevocation;
   /**
    * The token that this seller's agent transport echoes in addition to its signature. It is compared if a delivery
@@ -89,8 +89,8 @@ export interface NotificationToken {
   /** The former token, which is accepted too during a rotation. */
   readonly previousToken?: string;
   /**
-   * The reaction to another token. `warn` accepts the event and raises an alarm. `refuse` answers 401, which is
-   * final for the seller. Default: `warn`.
+   * The reaction if a delivery carries a token that is not one of these. `warn` accepts the event and raises an
+   * alarm. `refuse` answers 401, which is final for the seller. Default: `warn`.
    */
   readonly onMismatch?: 'warn' | 'refuse';
 }

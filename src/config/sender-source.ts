@@ -99,7 +99,10 @@ function credentials(entry: SenderEntry): readonly string[] {
   return entry.auth.scheme === 'bearer' ? entry.auth.tokens : hmacSecretsOf(entry.auth);
 }
 
-/** The place where a delivery's proof is looked for: senders of one URL need the same. */
+/**
+ * Names the way in which a sender is proved: its schemes, and for a bearer token its header. It must be the same for
+ * all senders of one URL.
+ */
 function kindOf({ auth }: SenderEntry): string {
   if (auth.scheme === 'bearer') return `bearer ${auth.header ?? ''}`;
   return auth.scheme === 'signature' && auth.reportSecrets ? 'signature, HMAC for reports' : auth.scheme;
@@ -132,8 +135,8 @@ function checkTogether(entries: readonly SenderEntry[], where = 'senders'): void
 }
 
 /**
- * The senders of one URL. @throws ConfigError that names `where` for anything but a list of 1 to `MAX_SENDERS` that
- * fit.
+ * Returns the senders of one URL.
+ * @throws ConfigError that names `where`, unless the value is a list of 1 to `MAX_SENDERS` senders that fit together.
  */
 export function senderList(
   where: string,
@@ -157,7 +160,7 @@ export function senderList(
 
 const EXAMPLE = "Give at least one: [{ agentUrl: 'https://seller.example/mcp' }].";
 
-/** Validates a static list now, and a function's results at each call (each `Sender` object once). */
+/** Validates a static list now, and the results of a function at each call. Each `Sender` object is validated once. */
 export function senderSource(
   source: Exclude<SenderSource, SendersByPath> | undefined,
   defaults: SenderDefaults,
@@ -226,8 +229,8 @@ const REVOCATION_NAMES: Readonly<Record<keyof SenderRevocation, true>> = {
 };
 
 /**
- * Checks the option `revocation`: a slip here would leave a revoked key in force. @throws ConfigError that names
- * `where`.
+ * Checks the option `revocation`, because a mistake in it would leave a revoked key in force.
+ * @throws ConfigError that names `where`.
  */
 export function checkRevocation(
   where: string,

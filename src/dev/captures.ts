@@ -23,14 +23,14 @@ import type { CaptureFile, CaptureList, CaptureRequest } from './wire.ts';
 export const MOST_CAPTURE_BYTES: number = 4 * 1024 * 1024;
 const MOST_FILES = 1_000;
 
-/** The parts that captures are explained by, and the places where they are kept. */
+/** The parts of dev that explain captures, i.e. captured requests, and the places that keep them. */
 export interface CaptureParts {
   readonly sellers: Sellers;
   readonly log: DeliveryLog;
   readonly protocol: string;
   /** The folder of `captureRefused`, as it was given. */
   readonly folder: string;
-  /** The same, absolute. */
+  /** The absolute path of `folder`. */
   readonly path: string;
   /** Unix ms. */
   readonly now: () => number;
@@ -39,7 +39,7 @@ export interface CaptureParts {
 /** Deliveries that dev did not send (dev.md §3.5). */
 export interface Captures {
   readonly list: () => Promise<CaptureList>;
-  /** Explains one. @throws ApiError `unreadable_capture`, `not_found`. */
+  /** Reads and explains one captured request. @throws ApiError `unreadable_capture`, `not_found`. */
   readonly take: (request: CaptureRequest) => Promise<Entry>;
 }
 
@@ -111,7 +111,7 @@ async function captureOf(bytes: Uint8Array, file: string): Promise<Capture> {
   }
 }
 
-/** A captured request as it can be sent again; fields on several lines are kept so. */
+/** Returns a captured request in the form that dev sends. A header field on several lines stays on several lines. */
 function postedOf({ method, headers, body }: Capture, url: string): Posted {
   const fields = new Map<string, string | readonly string[]>();
   for (const [name, value] of headers) {
@@ -122,8 +122,8 @@ function postedOf({ method, headers, body }: Capture, url: string): Posted {
 }
 
 /**
- * The seller of a capture, by the header fields of its scheme. `own` is true if they name a seller of dev's: by a key
- * id of it, an HMAC or a bearer token.
+ * Finds the seller of a captured request by the header fields of its scheme. `own` is true if they name one of dev's
+ * sellers: by a key id, an HMAC or a bearer token.
  */
 function sellerOf(posted: Posted, { sellers, protocol }: CaptureParts): { seller: Seller; own: boolean } {
   const { byScheme } = sellers;
@@ -160,7 +160,7 @@ function urlIn(capture: Capture): string {
   }
 }
 
-/** Makes the captures of these parts. */
+/** Makes the functions that list and explain captures. */
 export function createCaptures(parts: CaptureParts): Captures {
   const { log, folder, path, now, protocol } = parts;
 

@@ -5,7 +5,7 @@ import type { Entry } from './delivery-log.ts';
 import type { Seller } from './sellers.ts';
 import type { ShownFinding, Told } from './wire.ts';
 
-/** The most characters of a step: a reason may be long. */
+/** The most characters in the text of a step, because it may quote a long reason. */
 const MOST = 1_200;
 
 const pathOf = (url: string): string => /^[^:]+:\/\/[^/?#]*([^?#]*)/.exec(url)?.[1] || '/';
@@ -26,7 +26,8 @@ const NOT_APPROVED =
   'The receiver did not approve the proof of control: its option onChallenge has to resolve to true for it. Paste into its options: onChallenge: async ({ authMatches }) => authMatches,';
 
 /**
- * Steps by code, for a receiver that refuses what `explain` passes: its configuration differs from what dev sends.
+ * Texts of the next step by the answer's code, if the receiver refuses a delivery that `explain` accepts. The receiver's
+ * configuration then differs from that of dev's sellers.
  */
 const BY_CODE: Readonly<Record<string, Word>> = {
   webhook_signature_key_unknown: (_, { line }) => lacks(line),
@@ -52,7 +53,7 @@ const BY_CODE: Readonly<Record<string, Word>> = {
   challenge_refused: () => NOT_APPROVED,
 };
 
-/** Steps by status, if no code says more. */
+/** Texts of the next step for the user, by the status of the answer, for answers whose code leads to no step. */
 const BY_STATUS: Readonly<Record<number, Word>> = {
   404: ({ row }, { forward }) =>
     `Nothing is mounted at POST ${pathOf(forward)} (404). Mount the receiver there, or start dev with another --forward than ${forward}.${row.code === undefined ? '' : ` It says ${row.code}.`}`,
@@ -73,7 +74,7 @@ import { devHooks } from 'proto-webhooks/testing';
 const NO_ECHO =
   'The answer to a proof of control has to be exactly {"challenge": "<the same>"} with 2xx: the library answers so where onChallenge resolves to true. Pass it on as it is.';
 
-/** The reason that hooks told of the delivery: the latest one. */
+/** Returns the latest reason that the receiver's hooks reported for the delivery. */
 function reasonOf(tellings: readonly Told[]): string | undefined {
   const reasons = tellings.toReversed().flatMap((told): string[] => {
     if (told.hook === 'alarm') return [`alarm ${told.code}: ${told.message}`];
@@ -105,7 +106,7 @@ const acceptedWrongly: Rule = ({ row: { expected, status } }) => {
 const byCode: Rule = (entry, seller) => {
   const { code = '' } = entry.row;
   const word = Object.hasOwn(BY_CODE, code) ? BY_CODE[code] : undefined;
-  // A finding of `explain` is nearer to the cause.
+  // A cause that `explain` found is nearer to the mistake.
   const isFound = entry.explanation?.ok === false && entry.explanation.findings.length > 0;
   return isFound ? undefined : word?.(entry, seller);
 };
@@ -163,7 +164,7 @@ const otherwise: Word = ({ row: { status, code }, tellings }) =>
   reasonOf(tellings) ??
   `The receiver answered ${status}${code === undefined ? '' : ` ${code}`}. Its log says why.`;
 
-/** The rules in their order: the first that has a step decides. */
+/** The rules in order: the first that returns a text decides. */
 const RULES: readonly Rule[] = [
   acceptedWrongly,
   byCode,

@@ -38,7 +38,7 @@ export type DevPayload =
   | { readonly kind: 'family'; readonly name: SampleFamily }
   /** A proof of control of the URL. */
   | { readonly kind: 'challenge' }
-  /** A body as it is. */
+  /** A body whose text is sent unchanged. */
   | { readonly kind: 'body'; readonly text: string };
 
 /** The body of `POST /api/send`. */
@@ -48,9 +48,9 @@ export interface SendRequest {
   readonly scheme?: DevScheme;
   /** The key of a signature. Default: `ed25519`. */
   readonly key?: 'ed25519' | 'p256';
-  /** The edition of the seller that writes it. Default: 3.1. */
+  /** The protocol version in whose form a seller writes the body. Default: 3.1. */
   readonly edition?: EditionName;
-  /** A name of the table of mistakes. */
+  /** The name of a mistake that the delivery is to have. Absent: none. */
   readonly mistake?: string;
 }
 
@@ -58,6 +58,7 @@ export interface SendRequest {
 export interface ScenarioRequest {
   /** The scheme of the seller. Default: `signature`. */
   readonly scheme?: DevScheme;
+  /** The protocol version in whose form the seller writes bodies. Default: 3.1. */
   readonly edition?: EditionName;
 }
 
@@ -138,7 +139,7 @@ export interface DevChoices {
 export interface ReceiverState {
   /** The state. `unknown`: not tried yet. */
   readonly state: 'unknown' | 'up' | 'down';
-  /** The time since which it is so, Unix ms. */
+  /** The time since which the receiver has been in this state, Unix ms. */
   readonly since: number;
   /** The reason why dev cannot connect, e.g. `ECONNREFUSED`. */
   readonly error?: string;
@@ -246,7 +247,7 @@ export interface ShownAnswer {
   readonly body: ShownBytes;
 }
 
-/** One step of a receiver with its verdict, by `explain`. */
+/** One step in which a receiver judges a delivery, with the verdict that `explain` gives. */
 export interface ShownStep {
   readonly id: string;
   readonly title: string;
@@ -258,7 +259,7 @@ export interface ShownStep {
 
 /** The cause of a failed step, and its fix. */
 export interface ShownFinding extends Cause {
-  /** The id of the step that it explains. */
+  /** The id of the step whose failure it explains. */
   readonly step: string;
   readonly fix: string;
   /** True if the cause is proved; false: it is only likely. */
@@ -283,7 +284,7 @@ export interface DeliveryFull extends DeliveryRow {
   /** The explanation. Absent until it was explained, and if it cannot be: `explainError` has the reason. */
   readonly explanation?: ShownExplanation;
   readonly explainError?: string;
-  /** The tellings of hooks about it, in their order. */
+  /** The reports of the receiver's hooks about the delivery, in their order. */
   readonly tellings: readonly Told[];
 }
 
@@ -324,7 +325,7 @@ export interface ScenarioRun {
   readonly note?: string;
 }
 
-/** A telling of a hook, with the delivery that it was found to be about. */
+/** A report of a hook in the receiver, with the delivery to which dev has assigned it. */
 export interface HookEvent {
   readonly told: Told;
   readonly delivery?: number;

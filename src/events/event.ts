@@ -212,7 +212,10 @@ export interface EventRegistration {
   readonly operationId: string;
   /** Your own reference for the operation, as given to `create`. */
   readonly ref?: string;
-  /** True: the end of a step of a move (`registrations.apply`), which orders nothing. It has no `ref`. */
+  /**
+   * True if the call only changed the URLs or schemes that a seller sends to (`registrations.apply`). It has no `ref`,
+   * and nothing was ordered by it.
+   */
   readonly isStep?: true;
   /** The task type of the call, e.g. `create_media_buy`. */
   readonly taskType: string;

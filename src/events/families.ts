@@ -45,14 +45,14 @@ const FAMILY_BY_NAME: ReadonlyMap<string, Family> = new Map(
 const DISCRIMINATORS = ['type', 'task_type'] as const;
 
 /**
- * Members that may name a family in a complete task envelope. Its `type` or `event` may be any word, so they are
- * not used.
+ * Members that may name a family in a complete task envelope. The envelope's members `type` and `event` may be any
+ * word, so no family is read from them.
  */
 const ENVELOPE_DISCRIMINATORS = ['event_type', 'notification_type', 'task_type'] as const;
 
 /**
- * Members that may name a family in a task's result. The result's own `type` may be any word, and so may its
- * `event` if the envelope names the task type; these are not used.
+ * Members that may name a family in a task's result. Its member `type` may be any word, so no family is read from
+ * it. The same holds for its member `event` if the envelope names the task type.
  */
 const NAMED_RESULT_DISCRIMINATORS = ['event_type', 'notification_type'] as const;
 const RESULT_DISCRIMINATORS = ['event', ...NAMED_RESULT_DISCRIMINATORS] as const;

@@ -206,7 +206,7 @@ export interface FetchRequest<T> {
   readonly budget: FetchBudget;
 }
 
-/** The fetch of this URL that is running and that a caller can wait for, if any. */
+/** Returns the running fetch of this URL, if there is one that a caller can wait for. */
 export function runningFetch<T>(
   { now, deadlineMs }: CacheOptions,
   { running }: Entry<T>,
@@ -215,12 +215,12 @@ export function runningFetch<T>(
   return isAlive ? running : undefined;
 }
 
-/** The copy if it is within its hard limit; otherwise undefined. */
+/** Returns the cached copy of a document if it may still be used (until `hardUntil`); otherwise undefined. */
 export function usableCopy<T>(state: CacheState, { copy }: Entry<T>): Copy<T> | undefined {
   return copy !== undefined && state.options.now() < copy.hardUntil ? copy : undefined;
 }
 
-/** Starts a fetch; the caller knows that none can be joined and that one is due. */
+/** Starts a fetch. The caller has found that a fetch is due, and that none is running that it could wait for. */
 export function begin<T>(request: FetchRequest<T>, purpose: Purpose): Running<T> {
   const { state, entry } = request;
   state.fetchCount += 1;

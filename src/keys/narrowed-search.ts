@@ -21,7 +21,7 @@ interface NarrowedSearchParts {
   readonly publishers: PublisherPins;
   readonly now: () => number;
   readonly cooldownMs: number;
-  /** Searches the pins that the owner configured for a sender; nothing restricts these. */
+  /** Searches the pins that the owner configured for a sender. Pins of publishers do not restrict them. */
   readonly matchOwnPins: (sender: SenderEntry, keyid: string) => Promise<SenderMatch>;
   readonly matchKeys: (sender: SenderEntry, sets: readonly KeySet[], keyid: string) => Promise<SenderMatch>;
   /** Merges matches, without the candidates that were tried. */
@@ -29,8 +29,8 @@ interface NarrowedSearchParts {
 }
 
 /**
- * Makes the search for senders whose publishers' pins restrict the JWKS. A key is found if it is in the JWKS and in
- * the pins of every publisher that pins.
+ * Makes the search for senders whose JWKS is restricted by pins: the keys that a publisher lists for the sender. A key
+ * is found if it is in the JWKS and in the list of every publisher that has such a list.
  */
 export function narrowedSearch({
   keys,
@@ -112,15 +112,15 @@ export function untriedFreshness(
   };
 }
 
-/** The JWKs in a set of pins with the same key material. Undefined if there is none. */
+/** Returns the JWKs in a set of pins with the same key material. Undefined if there is none. */
 function pinsIn(set: KeySet, { key }: Candidate): readonly Candidate['key']['jwk'][] | undefined {
   const same = allKeys(set).flatMap(([, jwk]) => (sameMaterial(jwk, key.jwk) ? [jwk] : []));
   return same.length > 0 ? same : undefined;
 }
 
 /**
- * Keeps the candidates that every publisher that pins has pinned. The result is undecided if a publisher could not
- * be asked.
+ * Keeps the candidates that are in the pins of every publisher that has pins. The result is undecided if the pins of a
+ * publisher could not be fetched.
  */
 export function narrowed(match: SenderMatch, { sets, undecided }: PinState): SenderMatch {
   const { candidates, ...rest } = match;

@@ -70,7 +70,10 @@ export function createFirstUse(context: () => KeyOwnersContext): FirstUse {
   };
 }
 
-/** True if all these entries are one sender: several places of its keys do not make it several senders. */
+/**
+ * True if all entries have the agent URL of one sender. A sender has several entries if its keys are at several
+ * places.
+ */
 const isAlone = ({ sender }: Candidate, senders: readonly SenderEntry[]): boolean =>
   senders.every(({ agentUrl }) => agentUrl === sender.agentUrl);
 
@@ -97,7 +100,7 @@ interface KeyLimits extends CacheLimits {
 
 export interface KeyResolverOptions {
   readonly protocols: Protocols;
-  /** Imports keys; a function is called when the first key is needed. */
+  /** The crypto engine that imports keys, or a function that returns it when the first key is needed. */
   readonly engine: EngineSource;
   /** Default: the runtime's own. */
   readonly fetch?: KeyFetch | undefined;

@@ -93,11 +93,12 @@ function errorOfQuestion(task: Task): Error | undefined {
   return taskUnknownIn(members) ?? refusalIn(members);
 }
 
-/** True if the answer is about that task. In the tool transport an answer need not name the task. */
+/** True if the answer is about the task `taskId`. In the tool transport an answer need not name its task. */
 const isOf = (task: Task, taskId: string): boolean => (idOf(task) ?? taskId) === taskId;
 
 /**
- * If the data of a Task contains a task, returns the status of that task, and its id if it continues under another id.
+ * Reads the task inside the data of a Task of the agent transport, if there is one. Its status is used in place of the
+ * Task's. If another task continues it, `movedTo` is the id of that task.
  */
 function withInner(seen: TaskSeen, body: JsonObject, { taskId, taskType }: Asked): TaskSeen {
   const inner = innerTaskIn(body, seen.data, taskType);

@@ -1,5 +1,5 @@
-// Makes all parts of a receiver from its options, once: those with the store, and those that a verifier has too.
-// Called by `createReceiver`, and by the vectors, which choose the crypto engine.
+// Makes all parts of a receiver from its options, once. Some parts use the store; the others are the same as those of
+// `createVerifier`. Called by `createReceiver`, and for the conformance vectors, which choose the crypto engine.
 
 import { resolveOptions } from '../config/resolve-options.ts';
 import type { CryptoEngine } from '../crypto/engine.ts';
@@ -40,7 +40,7 @@ export interface ReceiverContext extends VerifyingContext<ReadyContext> {
   readonly closed: () => AbortSignal;
 }
 
-/** Every part that a delivery needs: those of the receiver, and those that the startup check loads. */
+/** Every part that a delivery needs: the parts of the receiver, and the parts that the startup check loads. */
 export interface ReadyContext extends ReceiverContext, Loaded, QueueWatch {}
 
 async function makeReady(context: ReceiverContext, load: () => Promise<Loaded>): Promise<ReadyContext> {
@@ -92,7 +92,7 @@ export function createReceiverContext(
   return context;
 }
 
-/** The hidden member with which this package finds the parts of a receiver that it made. */
+/** The hidden member by which this package finds the parts of a receiver that it made. */
 export interface WithContext {
   readonly [CONTEXT]: ReceiverContext;
 }

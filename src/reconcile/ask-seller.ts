@@ -30,14 +30,20 @@ const ASK_AGAIN_MS = 60_000;
  */
 const MOST_OLDER = 8;
 
-/** The next action for a stream: at most one call. */
+/**
+ * The next action for a stream: at most one call. `place` is the slot that the call occupies, because only a few calls
+ * to one seller may run at the same time.
+ */
 export type Todo =
   | { readonly kind: 'nothing' }
   | { readonly kind: 'ask'; readonly stream: BuyStream; readonly place: Place; readonly askedAt: number }
   | { readonly kind: 'pull'; readonly stream: BuyStream; readonly place: Place; readonly call: PullCall }
   | { readonly kind: 'totals'; readonly stream: BuyStream; readonly place: Place; readonly now: number };
 
-/** Writes the outcome of a call if this process still owns the row, and frees the seller's call slot. */
+/**
+ * Frees `place`, the slot that a call to the seller occupied. Then writes the outcome of the call into the stream, if
+ * this process still owns the stream's row.
+ */
 export function after(
   { rows: store }: ReconcilerContext,
   held: Held,
@@ -106,7 +112,7 @@ const reasonOf = (answered: Answered, isThere: boolean): string => {
   return isThere ? 'the answer is older than the last one' : 'the answer does not have the media buy';
 };
 
-/** Returns the stream after a request about the buy that failed or told nothing. */
+/** Returns the stream after a request about the buy that failed, or that returned no facts. */
 function askedInVain({ unverifiable: _before, ...is }: BuyStream, error: string, now: number): BuyStream {
   const asks = (is.asks ?? 0) + 1;
   const isUnknown = asks >= MOST_ASKS && is.terms.length === 0 && hasReports(is);

@@ -185,7 +185,10 @@ export async function compareNow(
   return result;
 }
 
-/** Waits for a free call slot of the seller, at most for the time that a request may take. */
+/**
+ * Waits until another call to the seller may run, because only a few may run at once. It waits at most for the time
+ * limit of a request.
+ */
 async function placed(
   context: ReconcilerContext,
   { sender, id }: Pick<Held, 'sender' | 'id'>,

@@ -148,7 +148,7 @@ function nextDue(stream: BuyStream, { now, until }: Instant, graceMs: number): n
     const present = windowAt(frequency, clock, until);
     const [next] = without(owed, [[-Infinity, present]]);
     if (next) times.push(windowPeriod(frequency, clock, next[0]).end + now - until);
-    // Even if a report is put off again and again, its window is missing once the limit is reached.
+    // A seller may announce a later date for a report any number of times. At the limit its window counts as missing.
     const [off] = common(
       common(owed, [[-Infinity, present]]),
       expectedLater(stream, frequency, { now, until }, graceMs),
@@ -167,7 +167,7 @@ export function isOver({ terms }: BuyStream, now: number): boolean {
 /** The time after its flight for which a buy is still asked about, unless its seller says that it has ended. Ms. */
 const MOST_IDLE_MS = 30 * DAY_MS;
 
-/** The same time for a buy whose end is not known. Ms. */
+/** The time after its flight for which a buy is still asked about, if its end is not known. Ms. */
 const MOST_UNBEGUN_MS = 400 * DAY_MS;
 
 /** True if a buy owes no further windows for now, but may go on: it is paused, or its flight may be extended. */
@@ -190,7 +190,7 @@ export function hasEnded(stream: BuyStream, now: number): boolean {
   return isOver(stream, now) && !isIdle(stream, now);
 }
 
-/** True if reports are still requested. Such a media buy sends a `final` report at its end. */
+/** True if reports of a media buy are still requested. Such a media buy sends a `final` report at its end. */
 export const isReporting = ({ terms }: BuyStream): boolean => (terms.at(-1)?.frequency ?? null) !== null;
 
 /**

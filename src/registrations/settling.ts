@@ -301,8 +301,9 @@ function answerTold(told: OperationTold & Pick<SellerAnswer, 'replaces'>): Selle
 }
 
 /**
- * Polls another task from now on, because it has replaced the polled task, whose call is over.
- * @returns true if the task was replaced.
+ * Replaces the task in `row`, whose call is over, by the task that the seller's answer `to` names. Only that task is
+ * polled from now on.
+ * @returns true if it was replaced; false if the operation does not accept the new task.
  */
 export function replaceTask(step: SellerStep, row: RegistrationRow, to: SellerAnswer): boolean {
   const { operationId, taskId: replaces } = watchIn(row);
@@ -324,7 +325,7 @@ function keepLonger(step: SellerStep, of: OperationName, { row, stored }: Candid
     rows.save(endedWatch(task, now + retentionMs));
 }
 
-/** True if the row is still kept for at least half of the retention time. */
+/** True if the row of an operation is kept for at least half of the retention time from now. */
 const isKept = ({ expiresAt }: RegistrationRow, { now, retentionMs }: SellerStep): boolean =>
   expiresAt === null || expiresAt - now >= retentionMs / 2;
 

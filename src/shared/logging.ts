@@ -23,7 +23,7 @@ const EVERY_MS = 60_000;
 const MAX_SUBJECTS = 10_000;
 
 /**
- * Makes such a limit, with bounded memory however many subjects occur.
+ * Makes a limit of messages about each subject. Its memory is bounded, however many subjects occur.
  * @param everyMs the period; Infinity allows `most` messages for as long as the subject is remembered.
  * @param most messages about one subject that are let through in a period.
  */

@@ -13,8 +13,8 @@ import type { Running } from './running.ts';
 export type FirstCopy = Extract<EventReading, { ok: true }>;
 
 /**
- * Returns the configured sender of a stored event. If the sender is not in a fixed list, only its agent URL is
- * returned, so its format is unknown.
+ * Returns the sender of a stored event, as it is configured in a fixed list. If it is in none, only the agent URL is
+ * returned. The envelope format of such a sender is unknown.
  */
 export function originOf({ senders }: Pick<Config, 'senders'>, agentUrl: string): Origin {
   return senders.fixed?.find((sender) => sender.agentUrl === agentUrl) ?? { agentUrl };
@@ -39,7 +39,7 @@ export interface AdmittedEvent {
   readonly kind: 'won';
   readonly origin: Origin;
   readonly key: string;
-  /** Derived from sender and key. */
+  /** The id that handlers receive, derived from sender and key. */
   readonly deliveryId: string;
   /** Task id as it was passed to the store. Present for deliveries only. */
   readonly taskId?: string | undefined;

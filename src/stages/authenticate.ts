@@ -56,8 +56,8 @@ export function authenticate(selected: Selected, context: AuthContext, arrivedAt
 }
 
 /**
- * If the delivery used another scheme, tries the senders of other base URLs that are registered with that scheme
- * (verification.md §4.16).
+ * Tries the senders of the receiver's other base URLs whose registered scheme the delivery uses (verification.md
+ * §4.16). Called if the delivery does not use the scheme of its own base URL.
  */
 async function elsewhere(
   here: Proof | Refusal,

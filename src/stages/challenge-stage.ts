@@ -1,5 +1,5 @@
-// Answers a seller's proof of control. Registrations decide first; if they do not know it, the owner's
-// `onChallenge` does (verification.md §7.9).
+// Answers a seller's proof of control. Registrations decide first; if they do not know its subscription, the owner's
+// `onChallenge` decides (verification.md §7.9).
 // Loaded on demand by `src/receiver/verify.ts`, in place of `admit`.
 
 import type { SafeLogger } from '../shared/logging.ts';
@@ -65,7 +65,7 @@ function authMatches(
 interface Question {
   /** Frozen, because the owner's function receives it before the answer is made from it. */
   readonly challenge: WebhookChallenge;
-  /** Agent URL. */
+  /** The agent URL of the sender. */
   readonly sender: string;
 }
 
@@ -82,7 +82,7 @@ function questionOf({ identity, reading }: ReadChallenge, hashes: Hashes): Quest
   return { sender, challenge: Object.freeze({ ...body, authMatches: authMatches(body, auth, hashes) }) };
 }
 
-/** One decision and its time limit. */
+/** A challenge to decide, with the signal that aborts at the time limit, and the logger of the delivery. */
 interface Asking extends Question {
   readonly signal: AbortSignal;
   readonly log: SafeLogger;
@@ -149,8 +149,8 @@ async function asked(
 }
 
 /**
- * Answers a proof of control (verification.md §7.9). If it was decided, yes or no, its nonce is marked as used. If
- * not, the nonce stays unused, so that the seller may send the same bytes again.
+ * Answers a proof of control (verification.md §7.9). After a decision, yes or no, its nonce is marked as used. Without
+ * one, the nonce stays unused, so that the seller may send the same bytes again.
  * @throws Fault (rejects) if a store cannot answer.
  */
 export async function answerChallenge(

@@ -42,7 +42,7 @@ interface ClockTrialContext extends SetUpParts {
   /** The last result of asking the store's clock. */
   asked: { readonly offsetMs: number; readonly at: number } | undefined;
   row: Row | undefined;
-  /** The last finding. */
+  /** The last error of this clock that a trial found. */
   found: Finding | undefined;
 }
 
@@ -165,7 +165,10 @@ function skewed({ raiseAlarm }: ClockTrialContext, found: Finding): Unavailabili
   return { kind: 'unavailable', code: 'clock_skew', check: 5, detail: message };
 }
 
-/** Applies an earlier finding to this delivery, without examining it again. */
+/**
+ * Answers a late delivery by the known error of this machine's clock, without a new trial. Undefined if no error is
+ * known, or if it does not explain this delivery.
+ */
 function asKnown(
   context: ClockTrialContext,
   late: LateDelivery,

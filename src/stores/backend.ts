@@ -75,7 +75,10 @@ export interface Backend<Tx = unknown> {
      * Senders take turns as in `due`, each with its earliest row first.
      */
     due(request: TurnRequest): Promise<TurnResult>;
-    /** Returns the rows of a kind after a name, by sender and id, at most `limit`. Expired rows are included. */
+    /**
+     * Returns at most `limit` rows of one kind, in the order of sender and id. They begin after the row that `after`
+     * names. Expired rows are included.
+     */
     list(request: ListRequest): Promise<readonly Row[]>;
   };
   /**
@@ -369,6 +372,6 @@ export interface ListRequest {
   /** The sender of the rows; undefined: all senders but ''. */
   readonly sender: string | undefined;
   readonly limit: number;
-  /** The names of the scope and row to continue after; undefined: from the first. */
+  /** The sender and id of the row after which the result begins; undefined: from the first row. */
   readonly after: { readonly sender: string; readonly id: string } | undefined;
 }

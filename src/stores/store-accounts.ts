@@ -58,8 +58,8 @@ export interface StateClaim {
   /** The row that keeps the state. Absent: no row does, and the event is handled without it. */
   readonly holder?: StateHolderName;
   /**
-   * Present for a state that the buyer asked for: the kept state with which it was compared, or null. The event is a
-   * duplicate if the store keeps another state by now.
+   * Present if the state is from a request of the buyer's. It is the state that the store kept when the two were
+   * compared, or null. If the store keeps another state by now, the event is a duplicate.
    */
   readonly seen?: KeptState | null;
 }
@@ -110,7 +110,7 @@ export interface KeptState {
   readonly wasOpen?: true;
   /** The time since which snapshots no longer show it, on the store's clock, Unix ms. */
   readonly absentAt?: number;
-  /** The idempotency key of its event; absent once the event is done. */
+  /** The idempotency key of the event that reported the state; absent once the event is done. */
   readonly key?: string;
 }
 

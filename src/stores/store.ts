@@ -64,12 +64,12 @@ export interface Store<Tx = unknown> {
    */
   identity?(): Promise<StoreIdentity>;
   /**
-   * Sets the durability that a receiver's answers require. It is called once, after `durability()` or
-   * `durability.declared` was found sufficient. From then on an operation with less rejects with
+   * Sets the durability that a receiver's answers require. A receiver calls it once, after `durability()` or its option
+   * `durability.declared` was found sufficient. From then on, an operation that is less durable rejects with
    * `Fault('not_durable')`.
    *
-   * `lowered` is called if an operation meets the requirement, but has less durability than `durability()` last
-   * returned. With several receivers the strongest requirement applies. Absent: only `durability()` is checked.
+   * `lowered` is called if an operation meets the requirement, but is less durable than `durability()` last returned.
+   * With several receivers the strongest requirement applies. Absent: only `durability()` is checked.
    */
   keepDurability?(required: Durability, lowered: (message: string) => void): void;
   /**

@@ -87,7 +87,7 @@ export interface WrongDelivery {
    */
   readonly check?: number;
   readonly part: MistakePart;
-  /** The places that make it. Absent: all. */
+  /** The places that make this delivery. Absent: all. */
   readonly by?: readonly MistakeUse[];
   /** The key that signs. Absent: any key that may sign. */
   readonly key?: MistakeKey;
@@ -105,13 +105,13 @@ export const FIVE: readonly string[] = [
   'content-digest',
 ];
 
-/** A row with these members in place of its own. */
+/** Returns a row with some of its members replaced by those in `more`. */
 export const but = (row: WrongDelivery, more: Partial<WrongDelivery>): WrongDelivery => ({ ...row, ...more });
 
-/** A row that is one more form of another row: a receiver is probed with one of them. */
+/** Marks a row as a variant of another row. The probe, which tests a receiver over HTTP, sends only that other row. */
 export const detail = (row: WrongDelivery): WrongDelivery => ({ ...row, by: ['seller', 'vectors', 'fuzz'] });
 
-/** A row that needs a clock, or lines of a header, that only vectors and the fuzzer can set. */
+/** Marks a row that needs a clock, or header lines, that only vectors and the fuzzer can set. */
 export const narrow = (row: WrongDelivery): WrongDelivery => ({ ...row, by: ['vectors', 'fuzz'] });
 
 type Made = WrongDelivery['made'];

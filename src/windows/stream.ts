@@ -26,7 +26,7 @@ export interface StreamClock {
   readonly source: 'product' | 'reports' | 'default';
   /** The declared zone, if another one is used. */
   readonly declared?: string;
-  /** Present once an alarm about the other zone was raised. */
+  /** Present once an alarm was raised because the used zone is not the declared one. */
   readonly isAnnounced?: true;
 }
 
@@ -60,7 +60,10 @@ export interface Unplaced extends Period {
 export interface EndSaid {
   /** The status, a terminal one. */
   readonly status: string;
-  /** The time of the end as reported, but not later than the report, on the store's clock. Unix ms. */
+  /**
+   * The time of the end, Unix ms on the store's clock. If the reported time is later than the report, it is the time
+   * of the report.
+   */
   readonly at: number;
 }
 
@@ -105,7 +108,7 @@ export interface Counts {
 export interface Reported extends Period {
   readonly stage: string;
   readonly key: string;
-  /** True if it corrects or widens an earlier row: then it is no repetition. */
+  /** True if the row corrects or widens an earlier row. It then is no repetition. */
   readonly isRevision: boolean;
   /** Present if the row has no data yet, and says that data will follow. */
   readonly isLate?: true | undefined;
@@ -113,7 +116,7 @@ export interface Reported extends Period {
   readonly nextAt?: number | undefined;
   /** True if the report is the final one of its media buys. */
   readonly isFinal?: boolean;
-  /** The row's status, if it is terminal. */
+  /** The status that the row reports, if it is a terminal one. */
   readonly ending?: string | undefined;
 }
 
@@ -137,8 +140,8 @@ const SHORT_MS = 60_000;
 /** The most stages, because a stage is a seller's text. */
 const MOST_STAGES = 8;
 /**
- * The most claims of one window and stage by events that are not done. Further events count as repetitions, and their
- * claims are not kept.
+ * The most claims that are kept for one window and stage. A claim says that an event brought the window and is not
+ * done. Further events count as repetitions, and have no claim.
  */
 const MOST_CLAIMS = 8;
 
@@ -199,7 +202,7 @@ export const saysEnd = (end: number, boundary: number): boolean =>
 const MOST_BEFORE_MS = 45 * DAY_MS;
 const MOST_AHEAD_MS = 2 * DAY_MS;
 
-/** Returns the window of a period; undefined if it fits none (owed.md §2.3 to §2.5). */
+/** Returns the window that a period fits; undefined if there is none (owed.md §2.3 to §2.5). */
 function placeOf(stream: Pick<Stream, 'terms'>, { start, end }: Period, clock: Clock): Place | undefined {
   const spans = stream.terms.flatMap((is) => is.spans);
   const firstStart = spans.reduce((first, span) => Math.min(first, span.start), Infinity);
@@ -228,11 +231,11 @@ const hadInStage = ({ had }: Pick<Stream, 'had'>, stage: string, { frequency, nu
   return runs !== undefined && has(unpackRuns(runs), number);
 };
 
-/** The store's step that handles a report. */
+/** The atomic step of the store in which a report is recorded: its time, and the events that the store has. */
 export interface ReportStep {
   /** The store's clock, Unix ms. */
   readonly now: number;
-  /** True if the event with that key may still be handled, or is DEAD. */
+  /** True if the store has an event with the key `key` that may still be handled, or is DEAD. */
   readonly isThere: (key: string) => boolean;
 }
 

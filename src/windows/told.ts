@@ -97,7 +97,8 @@ const heardOf = (was: Told | undefined): Pick<Told, 'heardAt'> =>
 /**
  * Records that an event of the media buy arrived at a URL.
  *
- * @returns the same list if such an event was recorded in the same minute, and since the URL was acknowledged.
+ * @returns the URLs, with `now` as the time of the last event at `url`. The list stays the same if `url` is not in it,
+ * or has a time in this minute already. A time before the URL was acknowledged is replaced.
  */
 export function withHeard(told: readonly Told[], url: OurUrl, now: number): readonly Told[] {
   const isNews = (one: Told): boolean => isSameUrl(one, url) && !isHeard(one, now);

@@ -43,7 +43,7 @@ export function windowHolds(window: SignatureWindow, nowMs: number): boolean {
   );
 }
 
-/** The three parsed headers, after check 1 passed. */
+/** The headers Signature-Input, Signature and Content-Digest, as check 1 parsed them. */
 export interface SignatureFields {
   readonly kind: 'parsed';
   readonly input: SignatureInput;
@@ -89,12 +89,16 @@ function readSignature(field: string): Uint8Array | string {
 const FAST_SIGNATURE = `${LABEL}=:`;
 
 /**
- * Most characters of the three headers together: four times what Node's server accepts for all headers. A
- * caller's own server may accept megabytes, and parsing them would block the event loop for seconds.
+ * The most characters of Signature-Input, Signature and Content-Digest together: four times what Node's server
+ * accepts for all headers. A caller's own server may accept megabytes, and parsing them would block the event loop
+ * for seconds.
  */
 const MAX_FIELDS = 65_536;
 
-/** Performs check 1: the three headers are present and can be parsed. */
+/**
+ * Performs check 1: Signature-Input and Signature are present and can be parsed, and so can Content-Digest. If
+ * Content-Digest is absent, check 6 refuses the delivery.
+ */
 export function readSignatureFields(headers: HeaderFields): SignatureFields | Refusal {
   const inputField = fieldValue(headers, 'signature-input');
   const signatureField = fieldValue(headers, 'signature');

@@ -43,7 +43,7 @@ export interface Chain {
   readonly faults: readonly string[];
   /** Faults that do not prevent deliveries from being accepted. */
   readonly notes: readonly string[];
-  /** The edition by which the keys are judged; undefined if no edition is set. */
+  /** The protocol version whose rules decide if a receiver accepts a key; undefined if none is set. */
   readonly edition: EditionName | undefined;
   /** True if a copy of the agent's keys could be fetched. */
   readonly isReachable: boolean;
@@ -54,7 +54,7 @@ export interface Chain {
 interface ChainOptions {
   readonly sender: Sender;
   readonly protocol: string | undefined;
-  /** The receiver's edition for this seller. */
+  /** The protocol version that the receiver has configured for this seller. */
   readonly edition?: EditionName | undefined;
   readonly allowLoopback: boolean;
   readonly fetch: KeyFetch;
@@ -138,7 +138,7 @@ function noteTrouble(
   else faults.push(`${trouble}. Deliveries are answered 503 keys_unavailable.`);
 }
 
-/** Returns the fault that no key can be used; undefined if one of them can. */
+/** Returns a fault if no key of the agent can be used; undefined if at least one can. */
 function keyFault(keys: readonly ChainKey[], edition: EditionName | undefined): string | undefined {
   if (keys.some(isFit)) return undefined;
   const others = EDITION_NAMES.filter((name) =>

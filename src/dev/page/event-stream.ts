@@ -5,11 +5,11 @@ export interface StreamedEvent {
   /** The type; `message` if the stream names none. */
   readonly type: string;
   readonly data: string;
-  /** The id of this event, or else of the last one before it that named one. */
+  /** The id of this event. If the event has none, the id of the last event that had one. */
   readonly id: string;
 }
 
-/** Takes the text of a stream as it comes, in pieces of any length, and returns the events that are whole by then. */
+/** Takes the text of a stream as it comes, in pieces of any length, and returns the events that are complete with it. */
 export type EventReader = (text: string) => readonly StreamedEvent[];
 
 const LINE_END = /\r\n|\n|\r/g;
@@ -39,7 +39,7 @@ export function eventReader(): EventReader {
   };
   return (text) => {
     if (text === '') return [];
-    // This line feed is the second half of a line's end, and no end of another line.
+    // The former piece ended with CR. If this piece begins with LF, the two are one line end (CRLF).
     const added = endedWithReturn && text.startsWith('\n') ? text.slice(1) : text;
     endedWithReturn = text.endsWith('\r');
     const events: StreamedEvent[] = [];

@@ -58,7 +58,7 @@ const LIMIT_SHARE = 0.75;
 const TRY_MS = 500;
 /** The number of times that a set is reserved again if other processes took it during the change. */
 const MOST_ROUNDS = 5;
-/** The time limit for requests about a seller's offers. Ms. */
+/** The time limit for asking a seller about its operations and the event types that it offers. Ms. */
 const OFFERS_MS = 20_000;
 
 export function subscriptionsOf(context: SubscriptionsContext): Subscriptions {
@@ -166,7 +166,10 @@ function outcome(changed: Changed | undefined, ref: string): SubscriptionSeen {
   );
 }
 
-/** Asks the seller for its offers before anything is written. @throws RegistrationError `event_types_not_offered` */
+/**
+ * Checks, before anything is written, that the seller offers the requested event types.
+ * @throws RegistrationError `event_types_not_offered`
+ */
 async function requireTypes(
   call: CallSeller,
   { agentUrl, account, eventTypes, ref, signal = new AbortController().signal }: SubscriptionRequest,
@@ -175,14 +178,13 @@ async function requireTypes(
   const asked = limited(limit, signal, (within) =>
     orAborted(offersOf(call, agentUrl, { signal: within, ref }), within),
   );
-  // If the seller does not tell its offers, nothing is checked here: the seller refuses by itself what it does not
-  // offer.
+  // If the seller does not state its event types, nothing is checked here. It then refuses types that it lacks.
   const offers = await asked.catch(() => ({ names: undefined, capabilities: undefined }));
   signal.throwIfAborted();
   requireOffered(account ? 'account' : 'agent', eventTypes, offers);
 }
 
-/** Asks for a seller's operations and capabilities. */
+/** Asks a seller for the names of its operations, and for its capabilities if it has an operation for them. */
 async function offersOf(
   call: CallSeller,
   agentUrl: string,

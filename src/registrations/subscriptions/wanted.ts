@@ -16,9 +16,9 @@ export const isAsked = (
 ): boolean => one.state !== 'refused' && one.scheme === scheme && isSameSet(one.eventTypes, eventTypes);
 
 /**
- * Returns the set with the requested subscription.
- * @param anew the id if the subscription is new, and the URL if it must be sent.
- * @throws RegistrationError `set_full`
+ * Returns the set, i.e. the subscriptions of an account or agent, with the requested subscription in it.
+ * @param anew a new id, used if the subscription is new, and a URL, used if the seller must be asked to send there.
+ * @throws RegistrationError `set_full` if the set is full.
  */
 export function withWanted(
   is: SubscriptionSet | undefined,
@@ -57,7 +57,7 @@ function wanted(
   const { reason: _reason, tries: _tries, ...is } = known;
   const isSame = is.scheme === asked.scheme && isSameSet(is.eventTypes, asked.eventTypes);
   if (isSame && is.state === 'active') return movedAgain(is);
-  // It is being moved to the target of a move, so it is left as it is.
+  // The subscription is just being moved to another URL or scheme, so it is left as it is.
   if (isSame && is.state === 'pending' && is.move) return is;
   const since = isSame && is.state === 'pending' ? is.since : now;
   const { eventTypes, scheme, base, route } = asked;

@@ -29,8 +29,9 @@ export interface ForwarderOptions {
  */
 export interface Forwarder {
   /**
-   * The receiver's handler. If it resolves, the event is done. If it rejects with the code `permanent_error`, the event
-   * becomes DEAD. With `given_back`, the run is not counted as an attempt. With any other error, it is counted.
+   * The handler that the receiver calls. If it resolves, the event is done. If it rejects with an error of the code
+   * `permanent_error`, the event becomes DEAD. After the code `given_back`, the run is not counted as an attempt. After
+   * any other error, the run is counted.
    *
    * A run lasts at most a minute plus two attempts, so the receiver's `handlerDeadlineMs` must be longer.
    */
@@ -60,7 +61,7 @@ export function createForwarder(
 ): Forwarder {
   const pause = createPause(clock, hooksOf(sink, onAlarm, logger, clock), concurrency);
 
-  /** Makes one attempt. @returns false for a fault */
+  /** Makes one attempt to send an event. @returns false if the sink did not take the event, and it may be sent again. */
   async function attempt(run: SinkRun, one: SinkAttempt): Promise<boolean> {
     try {
       one.signal.throwIfAborted();

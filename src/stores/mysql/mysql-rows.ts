@@ -7,7 +7,10 @@ import type { Columns } from './mysql-client.ts';
 import { textOf } from './mysql-client.ts';
 import { isBytes } from '../../shared/realms.ts';
 
-/** Returns the parameters of `webhook_commit` that follow the clock and the wait for locks. */
+/**
+ * Returns the last parameters of the procedure `webhook_commit`: all that follow `p_wait`, the longest wait for a
+ * lock.
+ */
 export function commitValues(request: CommitRequest, ids: ScopeIds): readonly unknown[] {
   const lines = linesOf(request, ids);
   const bytes = bytesOf(lines);

@@ -240,7 +240,10 @@ function runOne<T>(plan: Plan<T>, ask: Ask, within: Within, shared: Shared): Pro
   });
 }
 
-/** Sweeps some of the scopes to which accepts add, so that the number of rows does not grow without bound. */
+/**
+ * Deletes expired rows of a random part of the scopes to which the requests add rows. So the number of rows does not
+ * grow without bound. It never rejects.
+ */
 async function sweepSome(
   requests: readonly Queued[],
   backend: Pick<Backend, 'sweep'>,
@@ -254,8 +257,8 @@ async function sweepSome(
   try {
     for (const scope of due.values()) await backend.sweep(scope, SWEEP_MOST);
   } catch {
-    // A later call sweeps the remaining scopes. The first failure ends this one, so that it does not wait for an
-    // unreachable backend once for each scope.
+    // The first failure ends this call, so that it does not wait for an unreachable backend once for each scope. A
+    // later call sweeps the remaining scopes.
   }
 }
 
@@ -365,7 +368,7 @@ async function due(
     const result = { ...found, rows, counts: [], nonces: undefined };
     void runJobs(requests, backend, shared, { result, since });
   }
-  // Rows that could not be reserved now are found again later. Their failure does not take away those that were.
+  // Rows that could not be reserved now are found again later. Their failure does not affect the reserved rows.
   const settled = await Promise.allSettled(claims);
   const rows = settled.flatMap((one) => (one.status === 'fulfilled' && one.value ? [one.value] : []));
   const failed = settled.find((one) => one.status === 'rejected');

@@ -1,5 +1,5 @@
-// Remembers the rows that this process wrote last, and the counts that it received (admission.md §8.9, §8.11).
-// Called by optimistic-store.ts, which makes one of each for a store.
+// Remembers the rows that this process wrote last, and the counts of rows that the backend returned (admission.md §8.9,
+// §8.11). Called by optimistic-store.ts, which makes one memory for rows and one for counts per store.
 import type { LoadResult, RowKind } from '../backend.ts';
 import type { RecordRow } from '../rules/rule-rows.ts';
 import type { RegistrationRow } from '../store.ts';
@@ -18,8 +18,8 @@ const LONGEST_VALUE = 2048;
 
 /**
  * Remembers the rows that this process is likely to write next: tasks, its own process, leased records, and rows of
- * registrations. A wrong guess costs one round trip and no more, because a commit compares it with the store
- * (admission.md §8.11).
+ * registrations. A wrong guess costs one round trip and no more, because a commit compares the guess with the
+ * stored row (admission.md §8.11).
  */
 export function rememberedRows(): Remembered {
   const rows = new Map<string, Pick<Entry, 'version' | 'stored'>>();

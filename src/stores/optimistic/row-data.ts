@@ -60,7 +60,7 @@ export function scopeName({ sender, keyid }: Scope): string {
   return keyid === undefined ? sender : `${keyid.length} ${keyid}${sender}`;
 }
 
-/** The expired rows that a sweep deletes. */
+/** The set of rows from which a sweep deletes the expired ones. */
 export type Sweep = Scope | NoncesOf | 'nonces';
 
 /** Returns the name of a sweep as one text. */
@@ -115,7 +115,8 @@ const DEFAULTS: { readonly [K in RowKind]: Absent<K> } = {
 };
 
 /**
- * The member that has the row's id; it is stored only if the id was hashed. Other parts of the name are in the scope.
+ * For each kind of row, the member of its content that holds the row's id. It is stored only if the row's name has a
+ * hash in place of the id. The scope has the other parts of the name, e.g. the sender.
  */
 const ID_MEMBER = {
   record: 'key',

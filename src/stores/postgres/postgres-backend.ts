@@ -44,7 +44,10 @@ export type PostgresBackend = SqlBackend<PgClient>;
 
 type Rows = readonly unknown[];
 
-/** The answer of `webhook_commit`; members other than the clock are present only if they are needed. */
+/**
+ * The answer of `webhook_commit`, the database function that writes a commit. It always has the clock, `now`. The
+ * other members are present only if there is something to report.
+ */
 interface TurnRow {
   readonly now: number;
   readonly kept?: readonly [names: string, sync: string, fsync: string] | null;
@@ -133,7 +136,7 @@ interface Called {
   readonly name: string;
   readonly offset: () => number;
   readonly lockMs: number;
-  /** The settings under which a commit is expected to run. `webhook_commit` reports others. */
+  /** The settings under which a commit is expected to run. `webhook_commit` reports settings that differ. */
   readonly kept: Kept;
 }
 

@@ -15,7 +15,7 @@ import type { FirstTerminal, LastTold, RecordRow, RecordState, Rows, TaskRow } f
 
 export interface Found {
   readonly first: FirstTerminal;
-  /** The record of that event; undefined once it is forgotten. */
+  /** The record of the event that reported the terminal status first; undefined once it is forgotten. */
   readonly record: RecordRow | undefined;
 }
 
@@ -34,8 +34,8 @@ export function firstTold(
   const found = row && heldTerminal(rows, row, now);
   // A seller may use an `operation_id` again. Then the end that was found belongs to another task, and is ignored.
   if (!found || !isAnotherTasks(found.first, claim)) return found;
-  // It is used only if that end was the answer to the call, and nothing was reported for this task. Then the seller
-  // made up the task's id.
+  // That end is still used if it was the answer to the call, and nothing was reported for the claim's task. In this
+  // case the seller made up the task's id.
   return sourceOf(found.first) === 'response' && !isApplied(task) ? found : undefined;
 }
 
@@ -65,7 +65,8 @@ export function heldTerminal(
 const isReused = ({ task }: RecordRow, id: string): boolean => !task?.told && task?.id !== id;
 
 /**
- * True unless both are webhooks: two webhooks of one task are judged by the rules of the edition, not in this file.
+ * True unless both reports are webhooks: two webhooks of one task are judged by the rules of the edition, not in this
+ * file.
  */
 export const areOtherChannels = (one: EventChannel, two: EventChannel): boolean =>
   one !== 'webhook' || two !== 'webhook';

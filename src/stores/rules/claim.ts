@@ -25,7 +25,10 @@ import { isTold, orderedBy } from './channels.ts';
 /** An accept in inline mode, or a worker, that wants to run a record without a live lease. */
 interface Claimant extends Lessee {
   readonly retry: RetryLimits;
-  /** True if its process has reserved its one slot for suspects, which run apart from other events. */
+  /**
+   * True if the claimant's process has reserved its one slot for suspects. A suspect is an event whose run ended by a
+   * crash. It runs apart from other events.
+   */
   readonly takesSuspects: boolean;
   /**
    * True for a record that the caller's process still runs, even if its lease has run out: it still holds its task.

@@ -166,13 +166,15 @@ interface Failure {
 }
 
 /**
- * Puts the steps of a rolled-back transaction back into the queue. The step that failed is rejected, and the others
- * run again without it.
+ * Puts the steps of a rolled-back transaction back into the queue, so that they run again. The step that failed is
+ * rejected instead. If COMMIT failed, all steps are rejected, unless another connection's lock was the reason.
  *
- * A step changes nothing but rows, so running it again has the same effect as a savepoint around each step. It costs
- * time only if a step fails. The steps before the failed one get a transaction of their own. So they run once more,
- * and not once for each later failure (on a full disk, step after step fails). Under a rollback journal COMMIT waits
- * for readers: if it fails for that, the steps can run again too.
+ * A step changes nothing but rows, so the steps can run again. A savepoint around each step would have the same effect,
+ * but would cost time even if no step fails. The steps before the failed one get a transaction of their own. So they
+ * run only once more, even if many later steps fail, e.g. on a full disk. Under a rollback journal COMMIT waits for
+ * readers. If it fails because of a reader, all steps run again.
+ *
+ * @returns the error if a lock prevented COMMIT; otherwise undefined.
  */
 function undone(queue: CommitJob[], batch: readonly CommitJob[], { error, job }: Failure): unknown {
   const busy = job === undefined && isBusy(error);
