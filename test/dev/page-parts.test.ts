@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import {
   asNewEvent,
   eventReader,
+  indented,
   type Model,
   sampleBody,
   visiblePieces,
@@ -204,4 +205,20 @@ describe('what the page knows', () => {
     expect(wasReceivedWell([row(1, { status: 200, mistake: 'none-that-is-refused' })])).toBe(false);
     expect(wasReceivedWell([row(1), row(2, { state: 'unanswered' })])).toBe(true);
   });
+});
+
+describe('a body that is indented', () => {
+  const shown = (text: string): ReturnType<typeof indented> =>
+    indented({ encoding: 'utf8', text, bytes: text.length, cut: false });
+
+  it('is the same JSON, on lines', () => {
+    expect(shown('{"a":[1,"{ }"]}')).toBe('{\n  "a": [\n    1,\n    "{ }"\n  ]\n}');
+  });
+
+  it.each(['{"a":1,"a":2}', '1.0', '{', `${'['.repeat(101)}${']'.repeat(101)}`, '['.repeat(30_000)])(
+    'is shown as it was sent if it would change, or would be far larger: %.20s',
+    (text) => {
+      expect(shown(text)).toBeUndefined();
+    },
+  );
 });

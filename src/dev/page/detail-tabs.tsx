@@ -2,6 +2,7 @@
 import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
 import type { DeliveryFull, DevState, HeaderLine, ShownBytes, ShownStep, Told } from '../wire.ts';
+import { indented } from './indent.ts';
 import { Block, bytesText, Choice, CopyButton, msText, Paste, Text } from './parts.tsx';
 import { HOOK_LINES } from './setup.tsx';
 
@@ -24,24 +25,6 @@ function Headers({ lines, label }: { lines: readonly HeaderLine[]; label: string
       </tbody>
     </table>
   );
-}
-
-/** Matches white space outside of strings, or a string, which is kept. */
-const SPACE_OR_STRING = /("(?:[^"\\]|\\.)*")|\s+/g;
-
-/**
- * A JSON text with an indent of two. Undefined if the text is no JSON or is cut. Undefined also if it would change by
- * more than white space, e.g. if a member is there twice, or a number in another form.
- */
-function indented({ encoding, text, cut }: ShownBytes): string | undefined {
-  if (encoding !== 'utf8' || cut) return undefined;
-  try {
-    const value: unknown = JSON.parse(text);
-    const isSame = text.replaceAll(SPACE_OR_STRING, '$1') === JSON.stringify(value);
-    return isSame ? JSON.stringify(value, undefined, 2) : undefined;
-  } catch {
-    return undefined;
-  }
 }
 
 function Body({ body, label }: { body: ShownBytes; label: string }): JSX.Element {
