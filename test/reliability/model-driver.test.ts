@@ -36,7 +36,7 @@ const AT_LEAST: Record<PlannedName, number> = {
   poison: 30_000,
   told: 5900,
   toldOperation: 6000,
-  toldAsked: 8500,
+  toldAsked: 7000,
   reports: 1,
 };
 
