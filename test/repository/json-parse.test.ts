@@ -11,6 +11,7 @@ const ALLOWED: Readonly<Record<string, string>> = {
   'cli/explain/body-rewrites.ts': 'whether it is JSON; the value is not looked at',
   'codec/json-reader.ts': 'single strings, numbers and literals',
   'codec/strict-json.ts': 'text in which no name is written with a backslash',
+  'dev/page/indent.ts': 'a text for eyes: one that the parser would change is shown as it was sent',
   'dev/page/use-model.ts': 'events that dev has written, whose names are ours',
   'reconcile/state-readers.ts': 'states that this package has written, whose names are ours',
   'registrations/snapshot-rows.ts': 'rounds that this package has written, whose names are ours',
