@@ -9,7 +9,7 @@ import { ApiError } from './api-error.ts';
 import { sendJson } from './body.ts';
 import { createCaptures } from './captures.ts';
 import { choicesOf } from './choices.ts';
-import type { CalledSellers, CallParts } from './contract.ts';
+import { calledSellers } from './called-seller.ts';
 import { createDeliveryLog } from './delivery-log.ts';
 import { createEvents } from './events.ts';
 import { openFolder, removePort, writePort } from './folder.ts';
@@ -104,13 +104,9 @@ function safely(answer: Answer, fault: DevOptions['fault']): (...exchange: Param
 
 /**
  * Starts dev: its sellers, its API and its page.
- * @param called makes the part that answers calls of the buyer's.
  * @throws UsageError (rejects) for a folder or a port that cannot be used.
  */
-export async function startDev(
-  options: DevOptions,
-  called?: (parts: CallParts) => CalledSellers,
-): Promise<Dev> {
+export async function startDev(options: DevOptions): Promise<Dev> {
   const { cwd, protocol, now, forward, publicUrl, version, timeoutMs = DEFAULT_RETRY.timeoutMs } = options;
   const dir = resolve(cwd, options.dir);
   const folder = await openFolder(dir);
@@ -125,7 +121,7 @@ export async function startDev(
   const events = createEvents();
   const log = createDeliveryLog((row) => events.emit('delivery', row));
   const sending = createSending({ sellers, log, protocol, now, timeoutMs, signal });
-  const calls = called?.({
+  const calls = calledSellers({
     sellers: sellers.list,
     protocol,
     brandJsonUrl: sellers.brandJsonUrl,
@@ -143,7 +139,7 @@ export async function startDev(
         .catch(options.fault);
     },
   });
-  const all = { ...SCENARIOS, ...calls?.scenarios };
+  const all = { ...SCENARIOS, ...calls.scenarios };
   const scenarios = createScenarioRuns({
     scenarios: all,
     sellers,
@@ -181,7 +177,7 @@ export async function startDev(
     }),
     tell: (told) => {
       hookHeard = true;
-      calls?.told(told);
+      calls.told(told);
       tell(told);
     },
     state: () => ({
@@ -219,7 +215,7 @@ export async function startDev(
       return answerApi(request, response, url, parts);
     }
     const seller = sellers.at(pathname);
-    if (seller && calls) return calls.answer(seller, request, response);
+    if (seller) return calls.answer(seller, request, response);
     const document = sellers.documents.get(pathname);
     if (request.method !== 'GET' && (document || isOfPage(pathname))) {
       throw new ApiError('method_not_allowed', 'Expected GET.', 'GET');

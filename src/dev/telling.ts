@@ -62,22 +62,16 @@ function aboutOf(told: Told, { log, now, sellers }: TellingParts): Entry | undef
   const seller = sellers.list.find(({ agentUrl }) => agentUrl === told.sender);
   const isSent = ({ to, row }: Entry): boolean =>
     to !== undefined && (!seller || row.scheme === seller.scheme);
+  const isNew = (entry: Entry): boolean => isSent(entry) && mayBe(entry, told) && !hasHeard(entry, told);
   const latest = (fits: (entry: Entry) => boolean): Entry | undefined =>
-    log.findLast((entry) => isSent(entry) && fits(entry) && mayBe(entry, told) && !hasHeard(entry, told)) ??
+    log.findLast((entry) => isNew(entry) && fits(entry)) ??
     log.findLast((entry) => isSent(entry) && fits(entry));
   // Copies of an event have one key, and the hook may tell of the first when the second has been sent.
-  const next = (fits: (entry: Entry) => boolean): Entry | undefined =>
-    firstAnswered(
-      log.all(
-        (entry) =>
-          isSent(entry) &&
-          fits(entry) &&
-          entry.row.at > now() - RECENT_MS &&
-          mayBe(entry, told) &&
-          !hasHeard(entry, told) &&
-          !(told.hook === 'handled' && isCopy(entry)),
-      ),
-    ) ?? latest((entry) => fits(entry) && !(told.hook === 'handled' && isCopy(entry)));
+  const next = (fits: (entry: Entry) => boolean): Entry | undefined => {
+    const isMeant = (entry: Entry): boolean => fits(entry) && !(told.hook === 'handled' && isCopy(entry));
+    const candidates = log.all((entry) => isNew(entry) && isMeant(entry) && entry.row.at > now() - RECENT_MS);
+    return firstAnswered(candidates) ?? latest(isMeant);
+  };
   if (told.hook === 'alarm')
     return latest(({ row }) => row.at > now() - RECENT_MS && row.state !== 'captured');
   if ('proof' in told && told.proof !== undefined) return next(({ proof }) => proof === told.proof);
@@ -86,9 +80,7 @@ function aboutOf(told: Told, { log, now, sellers }: TellingParts): Entry | undef
   // sender was known, e.g. because a store is away. Then it is one of dev's if dev has just sent a delivery with that
   // answer.
   const isRecent = ({ row }: Entry): boolean => seller !== undefined || row.at > now() - RECENT_MS;
-  return log.findLast(
-    (entry) => isSent(entry) && isRecent(entry) && mayBe(entry, told) && !hasHeard(entry, told),
-  );
+  return log.findLast((entry) => isNew(entry) && isRecent(entry));
 }
 
 /** Keeps a telling with its delivery, whose next step may follow from it. */
@@ -112,9 +104,10 @@ export function createTelling(parts: TellingParts): (told: Told) => void {
   const isOurs = ({ sender }: Told): boolean =>
     sender === undefined || parts.sellers.list.some(({ agentUrl }) => agentUrl === sender);
   return (told) => {
-    const about = isOurs(told) ? aboutOf(told, parts) : undefined;
+    if (!isOurs(told)) return;
+    const about = aboutOf(told, parts);
     if (about) keep(told, about, parts);
-    if (about || (isOurs(told) && told.hook === 'alarm'))
+    if (about || told.hook === 'alarm')
       parts.heard({ told: briefly(told), ...(about && { delivery: about.row.id }) });
   };
 }

@@ -7,7 +7,7 @@ import type { ConfigSource, ServeConfig } from './config/read-config.ts';
 import type { StoreConfig } from './config/store-and-sink.ts';
 import { makeSink } from './instance.ts';
 import { type MadeStore, makeStore } from './store.ts';
-import { telemetryPackages, wantedOf } from './telemetry.ts';
+import { installed, wantedOf } from './telemetry.ts';
 import { adviceOf } from './within.ts';
 
 /** The result of `serve --check` for one part. */
@@ -107,11 +107,6 @@ async function sinkText(config: ServeConfig): Promise<string> {
   }
 }
 
-async function telemetryText({ env, cwd }: ConfigSource, { health, folder }: ServeConfig): Promise<string> {
-  const names = await telemetryPackages({ env, metrics: health.metrics, folders: [folder, cwd] });
-  return `installed: ${names.join(', ')}`;
-}
-
 /** Checks store and sink, and looks for the packages of telemetry, without changing anything (serve.md §1.7). */
 export async function checkParts(source: ConfigSource, config: ServeConfig): Promise<readonly CheckedPart[]> {
   const checked = async (part: CheckedPart['part'], look: Promise<string>): Promise<CheckedPart> =>
@@ -120,20 +115,23 @@ export async function checkParts(source: ConfigSource, config: ServeConfig): Pro
       (error: unknown) => ({ part, ok: false, text: adviceOf(error, file) }),
     );
   const { file, cwd, env } = source;
-  const isMeasured = wantedOf({ env, metrics: config.health.metrics }) !== undefined;
+  const wanted = wantedOf({ env, metrics: config.health.metrics });
   return Promise.all([
     checked('configuration', Promise.resolve(`${file} has no mistake`)),
     checked('store', storeText(config, cwd)),
     checked('sink', sinkText(config)),
-    ...(isMeasured ? [checked('telemetry', telemetryText(source, config))] : []),
+    ...(wanted ? [checked('telemetry', installed(wanted, [config.folder, cwd]))] : []),
   ]);
 }
 
 /** Makes the store's tables, or raises their version. @returns a sentence for people */
 export async function migrateStore({ cwd }: ConfigSource, { store, folder }: ServeConfig): Promise<string> {
+  // Neither a folder is made nor a client is needed for these.
+  if (store.kind === 'sqlite' || store.kind === 'redis') {
+    return `nothing to do: the ${store.kind} store makes what it needs by itself`;
+  }
   const { migrate, end } = await makeStore(store, [folder, cwd]);
   try {
-    if (!migrate) return `nothing to do: the ${store.kind} store makes what it needs by itself`;
     const { from, to } = await migrate();
     const is = from === to ? 'are' : from === 0 ? 'were made' : 'were raised';
     return `the tables of the ${store.kind} store ${is}: version ${to}`;

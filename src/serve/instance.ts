@@ -53,10 +53,10 @@ export interface InstanceParts {
   /** The time for which running work may continue after a stop (serve.md §3.1). Ms. */
   readonly graceMs: number;
   /**
-   * The sinks of all instances so far. Modules may share resources, so all sinks are closed together when the process
-   * ends.
+   * The modules that are sinks, of all instances so far. They may share resources, so they are closed together when the
+   * process ends.
    */
-  readonly sinks: Sink[];
+  readonly modules: Sink[];
 }
 
 /** The additional time for closing the store: a server that does not answer must not keep the process running. Ms. */
@@ -195,9 +195,9 @@ function stoppable(handle: Forwarder['handle']): {
  * @throws ConfigError (rejects) for a package that is not installed, or a file that is missing.
  */
 export async function createInstance(config: ServeConfig, parts: InstanceParts): Promise<Instance> {
-  const { log, loads, readyMs, graceMs, telemetry, sinks } = parts;
+  const { log, loads, readyMs, graceMs, telemetry, modules } = parts;
   const sink = await makeSink(config.sink, loads);
-  sinks.push(sink);
+  if (config.sink.kind === 'module') modules.push(sink);
   const { store, end, sweep } = await makeStore(config.store, [config.folder, parts.cwd]);
   const { concurrency } = config.sink;
   const forwarder = createForwarder(sink, { onAlarm: log.alarm, logger: log.logger, concurrency });
@@ -226,7 +226,11 @@ export async function createInstance(config: ServeConfig, parts: InstanceParts):
     storeId: () => storeId,
     start: async () => {
       await receiver.start();
-      ({ storeId } = await receiver.ready());
+      // The start has checked the store. If it is away by now, no identity is known, and the next reading compares none.
+      storeId = await store.identity?.().then(
+        ({ id }) => id,
+        () => undefined,
+      );
     },
     handler: webhookHandler(receiver),
     sink,

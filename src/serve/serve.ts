@@ -78,9 +78,9 @@ export async function serve(options: ServeOptions): Promise<ServeEnd> {
 
   // Listeners are added before anything that takes time, because a signal without a listener ends the process.
   each('on');
-  const sinks: Sink[] = [];
+  const modules: Sink[] = [];
   const telemetry = await startTelemetry({ env: source.env, metrics, folders: [config.folder, source.cwd] });
-  const parts = { log, telemetry, cwd: source.cwd, readyMs, graceMs, sinks };
+  const parts = { log, telemetry, cwd: source.cwd, readyMs, graceMs, modules };
   let current = await createInstance(config, { ...parts, loads: 0 });
   let former = Promise.resolve();
 
@@ -115,7 +115,7 @@ export async function serve(options: ServeOptions): Promise<ServeEnd> {
   log.logger.info({}, 'stopping');
   server.close();
   await Promise.all([ended(current.stop(), parts), former]);
-  await Promise.all(sinks.map((sink) => ended(sink.close(), parts)));
+  await Promise.all(modules.map((sink) => ended(sink.close(), parts)));
   await Promise.all([close(server), close(health), telemetry?.end()]);
   log.logger.info({ code: end.code }, 'stopped');
   each('off');

@@ -74,6 +74,11 @@ async function sqlite({ path, isDefault }: Extract<StoreConfig, { kind: 'sqlite'
  * Makes the store of the configuration. The store connects when it is opened.
  * @throws ConfigError (rejects) if something that it needs is missing.
  */
+export async function makeStore(
+  config: Extract<StoreConfig, { readonly kind: 'postgres' | 'mysql' }>,
+  folders: readonly string[],
+): Promise<MadeStore & Required<Pick<MadeStore, 'migrate'>>>;
+export async function makeStore(config: StoreConfig, folders: readonly string[]): Promise<MadeStore>;
 export async function makeStore(config: StoreConfig, folders: readonly string[]): Promise<MadeStore> {
   if (config.kind === 'sqlite') return sqlite(config);
   if (config.kind === 'postgres') {

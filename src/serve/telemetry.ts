@@ -70,25 +70,26 @@ const ASKED_NAMES = [API, METRICS, PROMETHEUS] as const;
 const sdkNames = (metrics: boolean): readonly (typeof API | typeof SDK | typeof PROMETHEUS)[] =>
   metrics ? [API, SDK, PROMETHEUS] : [API, SDK];
 
+/** Packages that are needed, and the reason. */
+interface Wanted {
+  readonly why: string;
+  readonly names: readonly string[];
+}
+
 /** Returns the packages that are needed; undefined if nothing is measured. */
-export function wantedOf({
-  env,
-  metrics,
-}: Pick<TelemetryOptions, 'env' | 'metrics'>):
-  { readonly why: string; readonly names: readonly string[] } | undefined {
+export function wantedOf({ env, metrics }: Pick<TelemetryOptions, 'env' | 'metrics'>): Wanted | undefined {
   if (isSent(env, 'TRACES') || isSent(env, 'METRICS')) return { why: SENT, names: sdkNames(metrics) };
   return metrics ? { why: ASKED, names: ASKED_NAMES } : undefined;
 }
 
 /**
  * Checks that the needed packages are installed, but starts nothing.
- * @returns their names.
+ * @returns a sentence with their names.
  * @throws ConfigError (rejects) with the command that installs missing ones
  */
-export async function telemetryPackages(options: TelemetryOptions): Promise<readonly string[]> {
-  const { why, names } = wantedOf(options) ?? { why: '', names: [] };
-  await packages(why, names, options.folders);
-  return names;
+export async function installed({ why, names }: Wanted, folders: readonly string[]): Promise<string> {
+  await packages(why, names, folders);
+  return `installed: ${names.join(', ')}`;
 }
 
 /** The type of a constructor that a package exports. */

@@ -276,6 +276,7 @@ describe('serve --check and --migrate', () => {
       stdout: 'nothing to do: the sqlite store makes what it needs by itself\n',
       stderr: '',
     });
+    expect(existsSync(join(at.folder.path, 'data'))).toBe(false);
   });
 
   it('--check and --migrate are not for one run', async () => {

@@ -1,17 +1,8 @@
 import { randomBytes } from 'node:crypto';
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { pathToFileURL } from 'node:url';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { webhookHandler } from '../../src/adapters/node.ts';
-import {
-  calledSellers,
-  type Dev,
-  type DevState,
-  type ScenarioRun,
-  startDev,
-} from '../../src/dev/for-tests.ts';
+import type { Dev, DevState, ScenarioRun } from '../../src/dev/for-tests.ts';
 import { createReceiver, type Event, type Receiver } from '../../src/index.ts';
 import { createPoller } from '../../src/poll/index.ts';
 import { createReconciler } from '../../src/reconcile/index.ts';
@@ -21,6 +12,7 @@ import { memoryStore } from '../../src/stores/memory.ts';
 import { devHooks } from '../../src/testing/index.ts';
 import { listening, type Listening } from '../adapters/raw-client.ts';
 import { SILENT_LOGGER } from '../support/silent-logger.ts';
+import { ask, openDev } from './kit.ts';
 
 const TASK_TYPE = 'create_media_buy';
 
@@ -39,44 +31,20 @@ interface World {
   readonly close: () => Promise<void>;
 }
 
-async function ask<T>(dev: Dev, path: string, method = 'GET'): Promise<T> {
-  const response = await fetch(`http://127.0.0.1:${dev.port}/api/${path}`, {
-    method,
-    headers: { authorization: `Bearer ${dev.token}`, 'content-type': 'application/json' },
-    ...(method === 'POST' && { body: '{}' }),
-  });
-  expect(response.status).toBe(200);
-  return (await response.json()) as T;
+async function asked<T>(dev: Dev, path: string, body?: object): Promise<T> {
+  const { status, body: answer } = await ask<T>(dev, path, body);
+  expect(status).toBe(200);
+  return answer;
 }
 
 async function world(fails: () => boolean = () => false): Promise<World> {
-  const cwd = await mkdtemp(join(tmpdir(), 'called-seller-'));
   const late: { handler?: ReturnType<typeof webhookHandler> } = {};
   const paths: string[] = [];
   const server: Listening = await listening((req, res) => {
     paths.push(req.url ?? '');
     late.handler?.(req, res);
   });
-  const faults: unknown[] = [];
-  const dir = join(cwd, '.proto-webhooks');
-  const forward = `${server.url}/webhooks/seller`;
-  const dev = await startDev(
-    {
-      forward,
-      publicUrl: forward,
-      port: 0,
-      cwd,
-      dir,
-      refused: 'refused',
-      protocol: 'proto',
-      version: '0.0.0',
-      page: pathToFileURL(`${cwd}/page/`),
-      now: Date.now,
-      receiver: () => undefined,
-      fault: (error) => faults.push(error),
-    },
-    calledSellers,
-  );
+  const { dev, cwd, end } = await openDev({ forward: `${server.url}/webhooks/seller` });
   const agentUrl = dev.sellers[0]?.agentUrl ?? '';
   const store = memoryStore();
   const registrations = createRegistrations({
@@ -101,11 +69,11 @@ async function world(fails: () => boolean = () => false): Promise<World> {
         handled.push(event);
       },
     },
-    ...devHooks({ dir }),
+    ...devHooks({ dir: join(cwd, '.proto-webhooks') }),
   });
   late.handler = webhookHandler(receiver);
   await receiver.start();
-  const state = (): Promise<DevState> => ask(dev, 'state');
+  const state = (): Promise<DevState> => asked(dev, 'state');
   return {
     dev,
     agentUrl,
@@ -115,7 +83,7 @@ async function world(fails: () => boolean = () => false): Promise<World> {
     paths,
     state,
     start: async (name) => {
-      const { run } = await ask<{ run: number }>(dev, `scenarios/${name}`, 'POST');
+      const { run } = await asked<{ run: number }>(dev, `scenarios/${name}`, {});
       return async () => {
         const { scenarios } = await state();
         return scenarios.find((one) => one.run === run) as ScenarioRun;
@@ -124,10 +92,8 @@ async function world(fails: () => boolean = () => false): Promise<World> {
     close: async () => {
       await registrations.stop();
       await receiver.stop();
-      await dev.close();
+      await end();
       await server[Symbol.asyncDispose]();
-      await rm(cwd, { recursive: true });
-      expect(faults).toEqual([]);
     },
   };
 }
@@ -163,7 +129,7 @@ describe('a buyer that calls a seller of dev (dev.md §1.5)', () => {
     });
     expect(paths).toEqual(['/webhooks/seller']);
     await expect
-      .poll(async () => (await ask<{ rows: unknown[] }>(is.dev, 'deliveries')).rows)
+      .poll(async () => (await asked<{ rows: unknown[] }>(is.dev, 'deliveries')).rows)
       .toMatchObject([{ what: 'completed (tool): a call', asExpected: true, told: 'applied' }]);
   });
 

@@ -22,17 +22,21 @@ import { memoryStore } from '../../src/stores/memory.ts';
 import { type Listening, listening } from '../adapters/raw-client.ts';
 import { SILENT_LOGGER } from '../support/silent-logger.ts';
 
+const newFolder = (): string => mkdtempSync(join(tmpdir(), 'proto-webhooks-dev-'));
+
 /** A folder that is gone when the test has ended. */
 export function folder(): string {
-  const path = mkdtempSync(join(tmpdir(), 'proto-webhooks-dev-'));
+  const path = newFolder();
   onTestFinished(() => rmSync(path, { recursive: true, force: true }));
   return path;
 }
 
-/** Starts dev on a free port; it ends with the test. */
-export async function startedDev(options: Partial<DevOptions> = {}): Promise<Dev> {
+/** Dev on a free port, in a folder of its own unless one is given. @returns `end`: it throws if dev had faults. */
+export async function openDev(
+  options: Partial<DevOptions> = {},
+): Promise<{ readonly dev: Dev; readonly cwd: string; readonly end: () => Promise<void> }> {
   const faults: unknown[] = [];
-  const { forward = 'http://127.0.0.1:9/hook', cwd = folder() } = options;
+  const { forward = 'http://127.0.0.1:9/hook', cwd = newFolder() } = options;
   const dev = await startDev({
     forward,
     publicUrl: forward,
@@ -48,10 +52,18 @@ export async function startedDev(options: Partial<DevOptions> = {}): Promise<Dev
     fault: (error) => faults.push(error),
     ...options,
   });
-  onTestFinished(async () => {
+  const end = async (): Promise<void> => {
     await dev.close();
+    if (options.cwd === undefined) rmSync(cwd, { recursive: true, force: true });
     if (faults.length > 0) throw new AggregateError(faults, 'dev had faults');
-  });
+  };
+  return { dev, cwd, end };
+}
+
+/** The same; it ends with the test. */
+export async function startedDev(options: Partial<DevOptions> = {}): Promise<Dev> {
+  const { dev, end } = await openDev(options);
+  onTestFinished(end);
   return dev;
 }
 

@@ -1,14 +1,11 @@
 import { request } from 'node:http';
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { pathToFileURL } from 'node:url';
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { calledSellers, type Dev, startDev } from '../../src/dev/for-tests.ts';
+import type { Dev } from '../../src/dev/for-tests.ts';
 import { mcpCaller } from '../../src/registrations/mcp.ts';
+import { openDev } from './kit.ts';
 
 /* What a stranger may send to the agent URL of a seller of dev (dev.md §1.5). */
 
@@ -22,35 +19,12 @@ type Answer = Readonly<Record<string, unknown>> & {
 };
 
 let dev: Dev;
-let cwd: string;
-const faults: unknown[] = [];
+let end: () => Promise<void>;
 beforeAll(async () => {
-  cwd = await mkdtemp(join(tmpdir(), 'tool-server-'));
   // Nobody listens there: what is sent is answered by nobody.
-  const forward = 'http://127.0.0.1:9/webhooks/seller';
-  dev = await startDev(
-    {
-      forward,
-      publicUrl: forward,
-      port: 0,
-      cwd,
-      dir: '.proto-webhooks',
-      refused: 'refused',
-      protocol: 'proto',
-      version: '0.0.0',
-      page: pathToFileURL(`${cwd}/page/`),
-      now: Date.now,
-      receiver: () => undefined,
-      fault: (error) => faults.push(error),
-    },
-    calledSellers,
-  );
+  ({ dev, end } = await openDev({ forward: 'http://127.0.0.1:9/webhooks/seller' }));
 });
-afterAll(async () => {
-  await dev.close();
-  await rm(cwd, { recursive: true });
-  expect(faults).toEqual([]);
-});
+afterAll(() => end());
 
 const agentUrl = (at = 0): string => dev.sellers[at]?.agentUrl ?? '';
 

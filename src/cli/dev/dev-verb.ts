@@ -4,7 +4,6 @@ import { existsSync } from 'node:fs';
 import type { Command } from 'commander';
 import { messageOf } from '../../shared/errors.ts';
 import { protocolFor } from '../../shared/wire-names.ts';
-import { calledSellers } from '../../dev/called-seller.ts';
 import { type Dev, type DevOptions, startDev } from '../../dev/dev.ts';
 import type { ReceiverState } from '../../dev/wire.ts';
 import { addVerb, inLine, requireHttpUrl, UsageError, whole } from '../shell.ts';
@@ -133,7 +132,7 @@ async function dev(flags: DevFlags, process: DevProcess, hooks: DevHooks): Promi
     fault: (error) => notice(`proto-webhooks: a fault of dev: ${inLine(messageOf(error))}`),
   };
   await untilSignal(process, async (over) => {
-    const running = await startDev(options, calledSellers);
+    const running = await startDev(options);
     const { url, port, token, sellers } = running;
     if (flags.json) print(JSON.stringify({ url, port, token, sellers }, undefined, 2));
     else for (const line of startLines(running, options)) print(line);
