@@ -61,10 +61,8 @@ export function holderOf(
 }
 
 function holds(holder: RecordRow, now: number, { key, runsHere }: Asker): boolean {
-  if (isLive(holder, now)) return true;
-  const isHere = runsHere?.(holder) === true;
-  if (isHere && holder.state === 'leased') return true;
-  return holder.key !== key && isOwedItsTurn(holder, now, isHere);
+  if (isLive(holder, now) || (holder.state === 'leased' && runsHere?.(holder) === true)) return true;
+  return holder.key !== key && isOwedItsTurn(holder, now, runsHere?.(holder) === true);
 }
 
 /**
