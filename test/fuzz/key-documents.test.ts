@@ -6,6 +6,7 @@ import type { Jwk, KeyFetch } from '../../src/index.ts';
 import { MINUTE, publicJwk, senderEntry, setup, START } from '../keys/setup.ts';
 import { FORM } from '../reliability/form.ts';
 import { type Random, randomOf } from '../reliability/processes/random.ts';
+import { tell } from '../support/tell.ts';
 import { noisy } from './noise.ts';
 
 /* A seller whose documents change by the minute, for days: what it does to others, to the process, and to itself. */
@@ -131,5 +132,6 @@ it(
     const outcomes = ['found', 'undecided', 'unknown', 'valid', 'revoked', 'stale'];
     const told = ['key_document_invalid', 'key_fetch_failing', 'jwks_uri_moved', 'agent_not_listed'];
     expect([...outcomes, ...told].filter((what) => (counts.get(what) ?? 0) < atLeast)).toEqual([]);
+    if (FORM === 'long') tell({ seed, minutes });
   },
 );

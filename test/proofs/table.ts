@@ -182,6 +182,13 @@ export const PROOFS = {
     about: [...RECEIVING, ...STORES],
     tests: 'test/reliability/rolling',
   },
+  memory: {
+    title: 'A process that takes one event after the other holds no more',
+    about: [...RECEIVING, ...STORES],
+    tests: 'test/reliability/memory',
+    only: 'holds no more',
+    driven: { events: 'events', growthKiB: 'KiB more than after the first 50,000' },
+  },
   faults: {
     title: 'Stores that fail in every way that they have',
     about: [...RECEIVING, ...STORES],
@@ -196,7 +203,8 @@ export const PROOFS = {
     title: 'Mutated deliveries, answers and key documents',
     about: [...RECEIVING, ...CALLING],
     tests: 'test/fuzz',
-    driven: { inputs: 'inputs' },
+    driven: { inputs: 'inputs', minutes: 'minutes of key documents' },
+    adds: true,
     found: { findings: 'findings' },
   },
   doors: {
