@@ -17,6 +17,7 @@ import {
   type World,
   mediaBuyFacts,
 } from './kit.ts';
+import { gate } from '../support/gate.ts';
 
 let here: World | undefined;
 afterEach(() => here?.end());
@@ -367,6 +368,47 @@ describe('the account of a media buy', () => {
       complete: true,
       streams: [{ frequency: 'daily', windows: { due: 1, byWebhook: 1 } }],
     });
+  });
+
+  it('asks once more where an update is acknowledged while it asks: the answer may be older', async () => {
+    const { until, process, seller } = begin();
+    const one = await process();
+    const { start: start_time, end: end_time } = FLIGHT;
+    const url = 'https://buyer.example/webhooks/r';
+    // Of an edition without snapshots: nothing else asks about media buys.
+    const edition = '3.0';
+    const made = await one.registrations.create({
+      agentUrl: AGENT,
+      edition,
+      taskType: 'create_media_buy',
+      arguments: {
+        start_time,
+        end_time,
+        packages: [],
+        reporting_webhook: { url, reporting_frequency: 'hourly' },
+      },
+    });
+    await made.settle({ media_buy_id: BUY, status: 'completed', packages: [] });
+    const answering = gate();
+    seller.buys = async () => {
+      await answering.opened;
+      return buysOf(FLIGHT, { status: 'paused' })({});
+    };
+    await one.reconciler.start();
+    await until('2026-03-01T12:00:05Z');
+    const resumed = await one.registrations.create({
+      agentUrl: AGENT,
+      edition,
+      taskType: 'update_media_buy',
+      arguments: { media_buy_id: BUY, paused: false },
+    });
+    await resumed.settle({ media_buy_id: BUY, status: 'completed', packages: [] });
+    await until('2026-03-01T12:00:06Z');
+    seller.buys = buysOf(FLIGHT);
+    answering.open();
+    await until('2026-03-10T00:00:00Z');
+    const { streams } = await one.reconciler.account();
+    expect(streams).toMatchObject([{ windows: { due: 96 } }]);
   });
 
   it('a correction whose handler fails is run by a worker, also after the media buy is closed', async () => {
