@@ -310,7 +310,7 @@ const isCurrent = (known: ValidListing, ofFile: ValidListing | undefined, now: n
 function reportFirstPin(raiseAlarm: RaiseAlarm, agentUrl: string, url: string): void {
   raiseAlarm({
     code: 'publisher_pins',
-    message: `adagents.json at ${url} pins keys for ${agentUrl}: only pinned keys verify now, and its JWKS is not consulted. Anybody who can write that file can sign as this seller, and end its events by a key that is not its own.`,
+    message: `adagents.json at ${url} pins keys for ${agentUrl}: only pinned keys verify now, and in edition 3.3 only if its JWKS has them too. Anybody who can write that file can end this seller's events by a key that is not its own, and in earlier editions sign as this seller.`,
     sender: agentUrl,
     url,
   });

@@ -231,6 +231,7 @@ describe('edition 3.3: pins narrow the JWKS and add nothing (verification.md §5
     const sender = narrowedBy(seller, publisher);
     for (let time = 0; time < 2; time += 1) expect(await find(bench, 'k', sender)).toEqual(FOUND(jwk));
     expect(await replaced(bench, 'k', sender)).toEqual(UNKNOWN);
+    expect(bench.alarms[0]?.message).toContain('in edition 3.3 only if its JWKS has them too');
     bench.advance(31_000);
     expect(await find(bench, 'unpinned', sender)).toEqual(UNKNOWN);
     expect(await find(bench, 'as the publisher calls it', sender)).toEqual(UNKNOWN);
