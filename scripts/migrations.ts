@@ -14,8 +14,9 @@ for (const store of ['postgres', 'mysql']) {
   const lines = files.map((name) => `  ${JSON.stringify(readFileSync(join(folder, name), 'utf8'))},\n`);
   writeFileSync(
     join(place, `${store}-migrations.ts`),
-    `// The migrations of \`migrations/*.sql\`, written by \`npm run migrations\`: the first makes a schema, each next one its next version.
-// Loaded by \`migrate\` alone. Change the SQL files instead of this one (README.md in \`migrations\`).
+    `// The migrations of \`migrations/*.sql\`, written by \`npm run migrations\`. The first one creates the schema; each later
+// one upgrades it to the next version. Only \`migrate\` loads them.
+// Change the SQL files instead of this one (README.md in \`migrations\`).
 export const MIGRATIONS: readonly string[] = [
 ${lines.join('')}];
 `,

@@ -1,5 +1,5 @@
-// Test face of `src`: what tests, bench and scripts import from it that no public entry exports.
-// Nothing in `src` imports it, and no bundle contains it (CONTRIBUTING.md).
+// Exports names of `src` that tests, benchmarks and scripts need, and no public entry has.
+// Nothing in `src` imports this file, and no bundle contains it (CONTRIBUTING.md).
 
 export { EXPRESS_FIX } from './adapters/shared-adapter.ts';
 export type { RaiseAlarm } from './shared/alarms.ts';
@@ -37,8 +37,8 @@ export { createBufferBudget, createPieces, createTickets } from './receiver/tick
 export { limited, orLate, type Schedule, settledWithin, sleep } from './shared/time-limits.ts';
 
 /**
- * Loads the modules that a receiver loads when it first needs them, without waiting for anybody. A test that counts
- * turns of the event loop, or has a clock of its own, waits for this first.
+ * Loads the modules that a receiver otherwise loads when it first needs them. A test that counts turns of the event
+ * loop, or has a clock of its own, awaits this first.
  */
 export async function loadOnDemand(): Promise<void> {
   await Promise.all([

@@ -44,7 +44,7 @@ export type { NameLookUp, KeyFetch, KeyFetchInit } from './keys/key-resolver.ts'
 export type { AdmissionPressure, PressureState } from './keys/admission-pressure.ts';
 export type { Durability, Store } from './stores/store.ts';
 
-// Types that handlers get: `proto-webhooks/events` has the contents of an event.
+// Types for handlers. The entry `proto-webhooks/events` has the types of an event's contents.
 export type { Handler, HandlerContext, Handlers, NotificationHandlers } from './config/receiver-options.ts';
 export type { ChallengeContext, OnChallenge } from './events/handlers.ts';
 export type { WebhookChallenge } from './events/challenge.ts';
@@ -60,7 +60,7 @@ export type {
 export type { EventRegistrations } from './events/event-registration.ts';
 export type { Observation, Observe, Observed } from './events/observation.ts';
 
-// Types of answers, and of reports to the owner.
+// Types of a receiver's answers, and of its reports to the owner.
 export type {
   Acceptance,
   ChallengeEcho,

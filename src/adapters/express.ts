@@ -11,7 +11,7 @@ export type { NodeResponse } from './node-adapter.ts';
 /** An Express 4 or 5 request, reduced to the parts that `webhookHandler` uses. */
 export type ExpressRequest = NodeRequest;
 
-/** Express's `next`. Absent if something else calls the handler. */
+/** Express's function `next`. Absent if another framework calls the handler. */
 type Next = (error?: unknown) => void;
 
 /**

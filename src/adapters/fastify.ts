@@ -32,7 +32,7 @@ export interface FastifyInstance {
   route(options: { method: string[]; url: string; handler: () => undefined }): unknown;
 }
 
-/** All methods, so that the receiver answers 405 itself, with `Allow`. */
+/** The methods that are routed to the receiver: all, so that the receiver itself answers 405 with `Allow`. */
 const METHODS = ['DELETE', 'GET', 'HEAD', 'OPTIONS', 'PATCH', 'POST', 'PUT'];
 
 const noPath = (path: unknown): ConfigError =>
@@ -43,9 +43,9 @@ const noPath = (path: unknown): ConfigError =>
 /**
  * Creates a plugin for Fastify 4 and 5 that serves a receiver at one path.
  *
- * It registers `path` in a scope of its own and reads the body itself, before any content-type parser. Parsers,
- * body limits and other routes stay as they are. Hooks of the surrounding scope run: `onRequest` before it,
- * `onResponse` after it. `request.body` is never set.
+ * The plugin registers `path` in a scope of its own and reads the body itself, before any content-type parser. Parsers,
+ * body limits and other routes stay as they are. Hooks of the surrounding scope run: `onRequest` before the receiver,
+ * `onResponse` after its answer. `request.body` is never set.
  * @param path the route's path, e.g. `/webhooks/proto`; `/webhooks/*` for a `publicUrl` that ends in `/*`.
  * @throws ConfigError for a value that is not a receiver, or a path that does not begin with `/`.
  * @example
@@ -66,13 +66,13 @@ export function webhookPlugin(
   path: string,
 ): (instance: FastifyInstance, options: unknown, done: () => void) => void {
   const check = wiringOf('fastify', receiver);
-  // Fastify would refuse it only when it starts, and end the process. A path may be empty behind a prefix of
-  // `register`.
+  // Fastify would refuse a wrong path only at its start, and end the process. An empty path is allowed, because
+  // `register` may add a prefix.
   if (typeof path !== 'string' || !/^(?:[/*]|$)/.test(path)) throw noPath(path);
   return (instance, _options, done) => {
     check(instance);
-    // A content-type parser would come too late: Fastify answers a malformed Content-Type itself before it
-    // asks one.
+    // The hook runs before content-type parsers. A parser would come too late, because Fastify itself answers a
+    // malformed Content-Type before it calls one.
     instance.addHook('onRequest', ({ raw, originalUrl }, reply) => {
       reply.hijack();
       serveSafely(receiver, { fix: FASTIFY_FIX, req: raw, res: reply.raw, url: originalUrl ?? raw.url });

@@ -12,7 +12,7 @@ import {
   type AdapterTicket,
 } from './shared-adapter.ts';
 
-/** Reads the body to its end, or until the ticket accepts no more. */
+/** Passes the body to the ticket, to its end or until the ticket accepts no more. */
 async function drain(reader: ReadableStreamDefaultReader<Uint8Array>, ticket: AdapterTicket): Promise<void> {
   try {
     for (;;) {
@@ -24,7 +24,7 @@ async function drain(reader: ReadableStreamDefaultReader<Uint8Array>, ticket: Ad
     ticket.abort();
     return;
   }
-  // The result is in `ticket.outcome`, so it is not needed here.
+  // The result is read from `ticket.outcome`, so the promise's result and errors are ignored here.
   await ticket.end().catch(() => undefined);
 }
 
@@ -33,7 +33,8 @@ async function readBody({ body }: Request, ticket: AdapterTicket): AdapterTicket
   const reader: ReadableStreamDefaultReader<Uint8Array> = body.getReader();
   void drain(reader, ticket);
   const outcome = await ticket.outcome;
-  // Cancels a body that was not read to its end. It is not awaited, because the sender may take any time to notice.
+  // Cancels a body that was not read to its end. The promise is not awaited, because the sender may take any time to
+  // notice.
   reader.cancel().catch(() => undefined);
   return outcome;
 }
@@ -42,15 +43,15 @@ async function readBody({ body }: Request, ticket: AdapterTicket): AdapterTicket
 export interface FetchBody {
   /** Aborts when the sender has disconnected. */
   readonly signal: AbortSignal;
-  /** True if other code has read it, or is reading it. */
+  /** Returns true if other code has read the body, or is reading it. */
   readonly isLost: () => boolean;
-  /** Reads the body to its end, or until the ticket accepts no more. Never rejects. */
+  /** Passes the body to the ticket, to its end or until the ticket accepts no more. Never rejects. */
   readonly read: (ticket: AdapterTicket) => AdapterTicket['outcome'];
-  /** Drops a body that is not wanted. */
+  /** Drops the body unread, because the headers decided the answer. */
   readonly cancel: () => void;
 }
 
-/** The `Request`'s own body. */
+/** Returns the `Request`'s own body. */
 export function bodyOf(request: Request): FetchBody {
   return {
     signal: request.signal,
@@ -62,15 +63,15 @@ export function bodyOf(request: Request): FetchBody {
 
 /** One `Request` that an adapter processes, with further facts from the platform. */
 export interface FetchExchange {
-  /** The change that the owner has to make if the body was read before; each adapter has its own text. */
+  /** The advice for the error if other code has already read the body; each adapter has its own text. */
   readonly fix: string;
   readonly method: string;
   readonly body: FetchBody;
-  /** Repeated lines stay visible if the platform shows them. */
+  /** The header fields. Repeated lines are kept if the platform gives them. */
   readonly headers: HeadersInput;
-  /** The request target, as received if the platform shows it. */
+  /** The request target, as received if the platform gives it. */
   readonly url: string;
-  /** True if the target is that of `Request.url`, and not as received. */
+  /** True if `url` comes from the normalised `Request.url`, and is not as received. */
   readonly urlNormalised: boolean;
 }
 
@@ -85,12 +86,12 @@ async function answer(
   }
   if (body.isLost()) return consumed(receiver, opened, fix);
   const outcome = await body.read(opened);
-  // The sender has gone, but a `Response` must be returned.
+  // Without an outcome the sender has disconnected, but the platform still needs a `Response`.
   return outcome?.response ?? FAULT_REPLY;
 }
 
 function toResponse({ status, headers, body }: Reply): Response {
-  // Bytes, because a string body would add a Content-Type of its own.
+  // The body is passed as bytes, because `Response` would add a Content-Type to a string.
   const bytes = new TextEncoder().encode(body);
   return new Response(bytes.byteLength === 0 ? null : bytes, {
     status,

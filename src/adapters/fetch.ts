@@ -12,7 +12,7 @@ export type { AdapterReceiver } from './shared-adapter.ts';
  * Creates a function from `Request` to `Response` that serves a receiver. It is for Deno, Bun, workers, Next
  * route handlers, and every other framework with the Fetch API.
  *
- * The body is counted while it is read. A body that was read before is answered with 503 `body_consumed`.
+ * The body's size is checked while it is read. A body that was read before is answered with 503 `body_consumed`.
  *
  * `Request.url` is a normalised URL. If `publicUrl` ends in `/*`, give sellers the URL in normalised form;
  * deliveries to another form are answered with 503 and the alarm `public_url_mismatch`. An exact `publicUrl`
@@ -33,8 +33,7 @@ export function webhookHandler(receiver: AdapterReceiver): (request: Request) =>
   const check = wiringOf('fetch', receiver);
   return (request) => {
     check(request);
-    // Path and query only: the framework makes `Request.url`, and its authority is not part of what was
-    // received.
+    // Path and query only: the framework sets the authority in `Request.url`, so it may differ from the received one.
     const url = pathAndQuery(request.url);
     const { method, headers } = request;
     const exchange = { fix: FETCH_FIX, method, body: bodyOf(request), headers, url, urlNormalised: true };

@@ -1,5 +1,6 @@
 // Serves a receiver in Hono 3 and 4 on any runtime: the entry `proto-webhooks/hono` (docs/frameworks.md).
-// Called by buyers. On Node it reads Node's own request, elsewhere the `Request`, through `fetch-adapter.ts`.
+// Called by buyers. On Node the adapter reads Node's own request; elsewhere it reads the `Request`, through
+// `fetch-adapter.ts`.
 
 import { pathAndQuery } from '../config/public-url.ts';
 import { type AdapterReceiver, HONO_FIX, wiringOf } from './shared-adapter.ts';
@@ -12,8 +13,7 @@ export type { AdapterReceiver } from './shared-adapter.ts';
 export interface HonoContext {
   readonly req: { readonly raw: Request };
   /**
-   * The environment. `@hono/node-server` passes Node's request as `incoming`, which has details that `Request`
-   * hides.
+   * The environment. `@hono/node-server` passes Node's request as `incoming`, which has details that `Request` hides.
    */
   readonly env?: unknown;
 }
@@ -24,7 +24,10 @@ interface NodePair {
   readonly outgoing: NodeResponse;
 }
 
-/** Node's request shows what `Request` hides: repeated header lines, and the target as received. */
+/**
+ * Returns Node's own request and response, if `env` has them. They show repeated header lines and the target as
+ * received, which `Request` hides.
+ */
 function nodePairOf(env: unknown): NodePair | undefined {
   const { incoming, outgoing } = (env ?? {}) as Partial<NodePair>;
   if (!incoming || !outgoing || typeof incoming.url !== 'string') return undefined;
@@ -33,22 +36,24 @@ function nodePairOf(env: unknown): NodePair | undefined {
     : undefined;
 }
 
-/** True if nothing has listened to the stream or asked it for bytes. */
+/** True if no other code has read Node's stream or listened to it. */
 const isUntouched = (incoming: NodeRequest): boolean =>
   incoming.readableFlowing === null && incoming.readableEncoding === null && !('rawBody' in incoming);
 
-/** Reads Node's own stream: a `Request` and a web stream made of it cost as much as the verification. */
+/**
+ * Reads the body from Node's own stream. A `Request` and its web stream would cost as much time as the verification.
+ */
 function nodeBody({ incoming, outgoing }: NodePair): FetchBody {
   return {
     signal: disconnectSignal(outgoing),
     isLost: () => false,
     read: (ticket) => readStream(incoming, ticket),
-    // The server reads the rest and drops it after the answer.
+    // Nothing to do: after the answer, the server itself reads and drops the rest of the body.
     cancel: () => {},
   };
 }
 
-/** Takes the parts from Node's request if there is one, else from the platform's `Request`. */
+/** Collects the facts of a request from Node's request if there is one, else from the platform's `Request`. */
 function exchangeOf({ req: { raw }, env }: HonoContext): FetchExchange {
   const pair = nodePairOf(env);
   return {
@@ -64,9 +69,9 @@ function exchangeOf({ req: { raw }, env }: HonoContext): FetchExchange {
 /**
  * Creates a Hono handler that serves a receiver, for Hono 3 and 4, on any runtime.
  *
- * Register it before middleware that reads the body, because a body that was read is answered with 503
- * `body_consumed`. On `@hono/node-server` it sees header lines and URL as they were received. On other runtimes
- * `Request.url` is normalised, which matters only if `publicUrl` ends in `/*`.
+ * Register it before middleware that reads the body, because a body that was read is answered with 503 `body_consumed`.
+ * On `@hono/node-server` the handler sees header lines and URL as they were received. On other runtimes `Request.url`
+ * is normalised, which matters only if `publicUrl` ends in `/*`.
  *
  * @example
  * ```ts

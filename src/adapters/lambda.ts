@@ -1,6 +1,6 @@
-// Serves a receiver in an AWS Lambda function, for all forms of HTTP events: the entry
-// `proto-webhooks/lambda`.
-// Called by buyers; events come whole, so the body is given to the receiver at once (docs/frameworks.md).
+// Serves a receiver in an AWS Lambda function, for all forms of HTTP events: the entry `proto-webhooks/lambda`. Called
+// by buyers. Lambda delivers each request whole, so the body is passed to the receiver in one call
+// (docs/frameworks.md).
 
 import { Buffer } from 'node:buffer';
 import type { HeadersInput } from '../shared/delivery.ts';
@@ -37,7 +37,7 @@ export interface LambdaEvent {
         readonly elb?: unknown;
         /** The method, in payload 2.0. */
         readonly http?: { readonly method: string } | undefined;
-        /** The path, in payload 1.0. On the default domain the stage comes first in it. */
+        /** The path, in payload 1.0. On the default domain, the path begins with the API's stage. */
         readonly path?: string | undefined;
       }
     | undefined;
@@ -50,8 +50,8 @@ export interface LambdaResult {
   readonly statusCode: number;
   readonly headers?: Record<string, string>;
   /**
-   * The header fields with lists of values. A load balancer uses either this or `headers`, depending on its setting
-   * for multi-value headers.
+   * The header fields with lists of values. A load balancer reads either this member or `headers`, depending on its
+   * setting for multi-value headers.
    */
   readonly multiValueHeaders?: Record<string, string[]>;
   readonly body: string;
@@ -60,7 +60,9 @@ export interface LambdaResult {
 
 type Pairs = readonly (readonly [string, string])[];
 
-/** Form in which one kind of AWS front writes requests and reads answers. */
+/**
+ * The format in which one AWS service (e.g. a load balancer) writes requests for the function and reads its answers.
+ */
 interface EventShape {
   readonly fits: (event: LambdaEvent) => boolean;
   readonly method: (event: LambdaEvent) => string;
@@ -98,7 +100,7 @@ const single = ({ status, headers, body }: Reply): LambdaResult => ({
   isBase64Encoded: false,
 });
 
-/** Answers in the form that the load balancer is set to read: single headers or lists. */
+/** Makes the answer in the form that the load balancer is configured to read: single headers or lists. */
 function balanced(reply: Reply, event: LambdaEvent): LambdaResult {
   if (!event.multiValueHeaders) return single(reply);
   const { headers, ...rest } = single(reply);
@@ -107,7 +109,7 @@ function balanced(reply: Reply, event: LambdaEvent): LambdaResult {
   return { ...rest, multiValueHeaders: many };
 }
 
-/** HTTP APIs and function URLs. Repeated header lines come joined with commas. */
+/** The format of HTTP APIs and function URLs (payload 2.0). Repeated header lines arrive joined with commas. */
 const PAYLOAD_2: EventShape = {
   fits: (event) => event.requestContext?.http !== undefined,
   method: (event) => event.requestContext?.http?.method ?? '',
@@ -116,7 +118,7 @@ const PAYLOAD_2: EventShape = {
   result: single,
 };
 
-/** Application Load Balancer. Query parameters come as they were sent, not decoded. */
+/** The format of an Application Load Balancer. Query parameters arrive as they were sent, not decoded. */
 const LOAD_BALANCER: EventShape = {
   fits: (event) => event.requestContext?.elb !== undefined,
   method: (event) => event.httpMethod ?? '',
@@ -125,7 +127,7 @@ const LOAD_BALANCER: EventShape = {
   result: balanced,
 };
 
-/** REST APIs, and HTTP APIs with payload 1.0. Query parameters come decoded. */
+/** The format of REST APIs, and of HTTP APIs with payload 1.0. Query parameters arrive decoded. */
 const PAYLOAD_1: EventShape = {
   fits: () => true,
   method: (event) => event.httpMethod ?? '',
@@ -135,14 +137,14 @@ const PAYLOAD_1: EventShape = {
   result: single,
 };
 
-/** The first form that fits; payload 1.0 fits any event. */
+/** Returns the first format that fits the event. Payload 1.0 is last, because it fits any event. */
 function eventShape(event: LambdaEvent): EventShape {
   return [PAYLOAD_2, LOAD_BALANCER].find((shape) => shape.fits(event)) ?? PAYLOAD_1;
 }
 
 export type { AdapterReceiver } from './shared-adapter.ts';
 
-/** True if something before the handler has decoded the body. */
+/** True if code before the handler has parsed the body, so that it is no string any more. */
 const isParsed = ({ body }: { readonly body?: unknown }): boolean => body != null && typeof body !== 'string';
 
 const PARSED =
@@ -175,7 +177,8 @@ async function answer(
   const shape = eventShape(event);
   try {
     const method: unknown = shape.method(event);
-    // 405 would end the event for its sender. An event that is read wrongly is not that sender's fault.
+    // Without a method the receiver would answer 405, which is final for the sender. But an event that cannot be read
+    // is not the sender's fault.
     if (typeof method !== 'string' || method === '') throw noRequest('lambda');
     const headers = shape.headers(event);
     const info = { method, url: shape.target(event), urlNormalised: shape === PAYLOAD_1 };
@@ -193,8 +196,9 @@ async function answer(
  * HTTP, payload 2.0), an Application Load Balancer or a function URL.
  *
  * Mode `inline`: give the function a time-out above `handlerDeadlineMs` + `waitMs` (Lambda's default is 3 s).
- * Mode `inbox`: the function only stores events. Call `receiver.start()` in a process that keeps running,
- * never in the function, because a frozen function loses the events that it runs to other processes.
+ * Mode `inbox`: the function only stores events. Call `receiver.start()` in a process that keeps running, never in the
+ * function. AWS freezes a function between requests: its leases would expire, and other processes would run its events
+ * too.
  *
  * REST APIs and load balancers pass a parsed query. If `publicUrl` ends in `/*`, the handler rebuilds the
  * query, so give sellers URLs without a query or with a plain one like `?id=7`. Deliveries to other

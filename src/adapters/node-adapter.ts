@@ -1,5 +1,5 @@
 // Reads a Node request for a receiver and writes its answer, for HTTP/1.1 and HTTP/2 (RFC 9112, RFC 9113).
-// Called by the adapters for Node, Express and Fastify; the one for Hono uses its reading alone.
+// Called by the adapters for Node, Express and Fastify. The Hono adapter uses only the part that reads.
 
 import type { Readable } from 'node:stream';
 import type { HeadersInput } from '../shared/delivery.ts';
@@ -14,10 +14,15 @@ import {
 } from './shared-adapter.ts';
 import { isBytes } from '../shared/realms.ts';
 
-/** Time in ms that is enough for an answer to cross the world and for the sender to close the connection. */
+/**
+ * Longest wait, after an answer, for the sender to close the connection, ms. It is enough for an answer to cross the
+ * world.
+ */
 const LINGER_MS = 1_000;
 
-/** Bytes that a sender may typically have written before it reads. */
+/**
+ * The number of bytes that are dropped after an answer: as many as a sender may have sent before it reads the answer.
+ */
 const LINGER_BYTES = 65_536;
 
 /**
@@ -48,7 +53,7 @@ function linger(body: Readable): Promise<void> {
   });
 }
 
-/** Marks an HTTP/1.1 connection on which the last answer was given. */
+/** Marks the socket of an HTTP/1.1 connection that closes after its current answer. */
 const CLOSING: unique symbol = Symbol('proto-webhooks.closing');
 
 /**
@@ -63,7 +68,7 @@ export interface NodeRequest extends Readable {
   readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>;
   /** True if the whole request has arrived (HTTP/1.1). */
   readonly complete?: boolean;
-  /** The header fields as name, value, name, value, … Repeated lines stay visible in it. */
+  /** The header fields as a flat list: name, value, name, value, … Repeated lines are kept. */
   readonly rawHeaders?: readonly string[];
   readonly httpVersionMajor?: number;
   /** The socket of the connection, the same object for all its requests (HTTP/1.1). */
@@ -73,59 +78,60 @@ export interface NodeRequest extends Readable {
     respond(headers: Readonly<Record<string, string | number>>, options: { endStream: boolean }): void;
     close(code: number): void;
   };
-  /** The body that a body parser read. It is used if it is a `Uint8Array`. */
+  /** The body that a body parser has read. It is used instead of the stream if it is a `Uint8Array`. */
   readonly body?: unknown;
   /**
-   * The body's bytes as Google Cloud Functions, Nest or `express.json({ verify })` keep them. It is used if it is a
-   * `Uint8Array`.
+   * The body's bytes as Google Cloud Functions, Nest or `express.json({ verify })` keep them. They are used instead of
+   * the stream if they are a `Uint8Array`.
    */
   readonly rawBody?: unknown;
 }
 
 /**
- * True if the connection's last answer had `Connection: close`. Later requests on it must not be processed (RFC
- * 9112 §9.6), but Node would.
+ * True if the connection's last answer had `Connection: close`. Later requests on the connection must be ignored (RFC
+ * 9112 §9.6), but Node passes them on.
  */
 const isClosing = (req: NodeRequest): boolean => req.socket?.[CLOSING] === true;
 
 const DECODED_FIX = 'req.setEncoding() was called: remove the call.';
 
-/** A body that other code has read and kept as bytes. */
+/** Returns the body that other code has read, if that code has kept the bytes. */
 function bytesGiven({ rawBody, body }: NodeRequest): Uint8Array | undefined {
   if (isBytes(rawBody)) return rawBody;
   return isBytes(body) ? body : undefined;
 }
 
 /**
- * Returns the change that the owner has to make if the exact bytes can no longer be read from the stream. Undefined
- * if they can.
- * @param fix the change if the body was read before.
+ * Returns the advice for the error if the body's exact bytes can no longer be read from the stream; undefined if they
+ * can.
+ * @param fix the advice if other code has read the body.
  */
 function lostBytes(req: NodeRequest, fix: string): string | undefined {
-  // `req.body` says nothing: Express 4 sets it to {} without reading anything.
+  // `req.body` does not show that the body was read: Express 4 sets it to {} without reading.
   if (req.readableDidRead) return fix;
   return req.readableEncoding === null ? undefined : DECODED_FIX;
 }
 
 /**
- * Reads the stream to its end, or until the ticket accepts no more. Never rejects. Listeners stay on a stream that
- * has ended, and are dropped together with it.
+ * Passes the request's body to the ticket, to its end or until the ticket accepts no more. Never rejects. Listeners
+ * stay on a stream that has ended; they are freed together with the stream.
  */
 export async function readStream(req: NodeRequest, ticket: AdapterTicket): AdapterTicket['outcome'] {
   if (req.destroyed) {
     ticket.abort();
     return undefined;
   }
-  // The remaining bytes stay in the socket: nothing above the limit is read.
+  // If the ticket accepts no more, the remaining bytes stay unread in the socket.
   const onData = (chunk: Uint8Array): void => {
     if (!ticket.add(chunk)) req.pause();
   };
   const onEnd = (): void => (isClosing(req) ? ticket.abort() : end());
   const end = (): void => void ticket.end().catch(() => undefined);
-  // An upload that breaks off emits `error`, `close` or both, but not `end`.
+  // When an upload breaks off, the request emits `error`, `close` or both, but not `end`.
   const onGone = (): void => ticket.abort();
   req.on('data', onData).on('end', onEnd).on('error', onGone).on('close', onGone);
-  // A proxy or a middleware that waits may have paused the stream. A listener alone would wait without end.
+  // A proxy or a middleware that waits may have paused the stream. Without this call, the listeners would wait for
+  // ever.
   req.resume();
   const outcome = await ticket.outcome;
   if (req.readableEnded) return outcome;
@@ -156,28 +162,32 @@ interface NodeAnswer {
   readonly unread: boolean;
 }
 
-/** Some shims leave `rawHeaders` empty. `headers` hides repeated lines and is only the fallback. */
+/**
+ * Returns `rawHeaders`, which keep repeated lines. Some emulations of Node leave `rawHeaders` empty. Then `headers` is
+ * used, which hides repeated lines.
+ */
 const headersOf = (req: NodeRequest): HeadersInput =>
   req.rawHeaders && req.rawHeaders.length > 0 ? req.rawHeaders : req.headers;
 
 const isHttp2 = (req: NodeRequest): boolean => (req.httpVersionMajor ?? 1) >= 2;
 
 /**
- * In HTTP/1.1 a request has a body if it declares a length or a transfer coding (RFC 9112 §6). Node calls a
- * request complete only after its last bytes were given. If all have arrived and none was read, the bytes in
- * its buffer are compared with the declared length.
+ * True if an unread HTTP/1.1 request declares more body than Node has in its buffer (RFC 9112 §6). Node sets `complete`
+ * only after the last bytes were read, so an unread request needs this comparison. A request with a transfer coding
+ * always counts as declaring more.
  */
 const declaresMore = ({ headers, readableLength }: NodeRequest): boolean =>
   headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) !== readableLength;
 
 /**
- * True if a part of the body is still to come. Node reads and drops the bytes in its buffer after the answer.
+ * True if a part of the body has not yet arrived. Bytes in Node's buffer do not count, because Node drops them after
+ * the answer.
  */
 const bodyIsPending = (req: NodeRequest): boolean =>
   !req.readableEnded && (isHttp2(req) || (req.complete !== true && declaresMore(req)));
 
 /**
- * Result of a delivery whose headers passed. Undefined if nobody waits for an answer any more.
+ * Returns the answer to a delivery whose headers passed; undefined if nobody waits for an answer any more.
  * @param received the body, if other code has read it.
  */
 function outcomeOf(
@@ -198,12 +208,12 @@ function outcomeOf(
   return lost === undefined ? readStream(req, ticket) : { response: consumed(receiver, ticket, lost) };
 }
 
-/** Codes of RFC 9113 §7: nothing went wrong, and something did on our side. */
+/** Error codes of HTTP/2 (RFC 9113 §7): no error, and an error on the receiver's side. */
 const HTTP2_NO_ERROR = 0;
 const HTTP2_INTERNAL_ERROR = 2;
 
 /**
- * For HTTP/1.1: ends the connection after this answer, because the unread rest of the body is before the next
+ * Writes an HTTP/1.1 answer and closes the connection, because the unread rest of the body would precede the next
  * request.
  */
 async function writeAndClose(req: NodeRequest, res: NodeResponse, body: Uint8Array): Promise<void> {
@@ -214,9 +224,9 @@ async function writeAndClose(req: NodeRequest, res: NodeResponse, body: Uint8Arr
 }
 
 /**
- * HTTP/2: after the whole answer a reset without an error ends the upload, and the connection stays (RFC 9113
- * §8.1). The headers end the stream; `res.end()` would send trailers later, when the stream is closed. The
- * answers to a body that was not read have no body of their own.
+ * Writes an HTTP/2 answer, and then ends the upload by a reset without an error; the connection stays open (RFC 9113
+ * §8.1). The answer has no body, so its headers end the stream. `res.end()` is not used, because it would send trailers
+ * later, when the stream is closed.
  */
 function answerAndReset({ stream }: NodeRequest, { status, headers }: Reply): void {
   const fields = Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value] as const);
@@ -224,26 +234,26 @@ function answerAndReset({ stream }: NodeRequest, { status, headers }: Reply): vo
     { ':status': status, ...Object.fromEntries(fields), 'content-length': '0' },
     { endStream: true },
   );
-  // Waits until the answer has gone out. A reset in this turn would overtake it (Node 22 and 26), and the
-  // sender see none.
+  // The reset waits for the next turn of the event loop. An immediate reset would overtake the answer (Node 22 and 26),
+  // and the sender would see no answer.
   setImmediate(() => stream?.close(HTTP2_NO_ERROR));
 }
 
 const NOTHING: Uint8Array = new Uint8Array(0);
 
-/** Writes the answer. @returns a promise to wait for, if the connection ends with the answer. */
+/** Writes the answer. @returns a promise to await if the connection closes after the answer, otherwise undefined. */
 function writeReply(
   req: NodeRequest,
   res: NodeResponse,
   { reply, unread }: NodeAnswer,
 ): Promise<void> | undefined {
-  // The sender may have gone, or a time-out of the framework may have answered already.
+  // Nothing can be written any more: the sender has gone, or a time-out of the framework has answered already.
   if (res.headersSent || res.writableEnded || res.destroyed) return undefined;
   if (unread && isHttp2(req)) {
     answerAndReset(req, reply);
     return undefined;
   }
-  // Nearly every answer has no body.
+  // Nearly every answer has an empty body, for which no encoder is made.
   const body = reply.body === '' ? NOTHING : new TextEncoder().encode(reply.body);
   const close = unread;
   if (close && req.socket) req.socket[CLOSING] = true;
@@ -258,7 +268,7 @@ function writeReply(
   return undefined;
 }
 
-/** Aborts when the connection ends before the answer. */
+/** Returns a signal that aborts when the connection closes before the answer is complete. */
 export function disconnectSignal(res: Pick<NodeResponse, 'writableEnded' | 'once'>): AbortSignal {
   const controller = new AbortController();
   res.once('close', () => {
@@ -269,11 +279,11 @@ export function disconnectSignal(res: Pick<NodeResponse, 'writableEnded' | 'once
 
 /** One Node request that an adapter processes. */
 interface NodeExchange {
-  /** The change that the owner has to make if the body was read before; each adapter has its own text. */
+  /** The advice for the error if other code has already read the body; each adapter has its own text. */
   readonly fix: string;
   readonly req: NodeRequest;
   readonly res: NodeResponse;
-  /** The request target as received; some frameworks shorten it. */
+  /** The request target as received, even if the framework has shortened `req.url`. */
   readonly url: string | undefined;
 }
 
@@ -296,7 +306,7 @@ async function serve(receiver: AdapterReceiver, exchange: NodeExchange): Promise
   }
 }
 
-/** Calls `serve` and lets no error escape. */
+/** Calls `serve`, and lets no error escape: if not even the answer 503 can be written, breaks the connection. */
 export function serveSafely(receiver: AdapterReceiver, exchange: NodeExchange): void {
   serve(receiver, exchange).catch(() => breakOff(exchange.req));
 }

@@ -59,25 +59,30 @@ export interface CaptureOptions {
   readonly maxTotalBytes?: number;
 }
 
-/** Most bytes kept of a body that its headers refused: more says nothing about the reason. */
+/**
+ * The largest body, bytes, that is read and written to the file if the headers alone led to the refusal. A larger body
+ * would say nothing more about the reason.
+ */
 const MAX_BODY_BYTES = 65_536;
 
-/** Fields that may hold a credential. Their values are not written. */
+/** Matches the names of header fields that may hold a credential. The values of these fields are masked. */
 const SECRET = /authorization|cookie|token|secret|credential|api-?key|password/i;
-/** Fields about how the body was sent. The body is written as it is, with a length of its own. */
+/**
+ * Header fields about how the body was sent, which are left out. The file has the whole body, with a length of its own.
+ */
 const FRAMING = new Set(['content-length', 'transfer-encoding', 'expect']);
 
 /**
- * One line of a head, from which no sent text can begin another. A head is bytes, but some platforms decode
- * fields. Other characters would be cut to their lowest eight bits, which may be a line end.
+ * Makes a text safe for one line of the file's head. Control characters become spaces, so that no sender can begin
+ * another line. Characters above U+00FF become `?`. Latin-1 would cut them to eight bits, which may be a line end.
  */
 const line = (text: string): string =>
   // oxlint-disable-next-line no-control-regex -- control characters are what it is for
   text.replaceAll(/[\u0000-\u001f\u007f]+/g, ' ').replaceAll(/[^\u0000-\u00ff]/gu, '?');
 
 /**
- * The delivery as a raw HTTP request. Its first field was not sent: it tells `explain` what else is to be
- * known.
+ * Returns the delivery as a raw HTTP request. The first header field is added here, not received: it tells the command
+ * `explain` the time, the error code and the URL.
  */
 function httpOf(
   { method, url, targetUri, headers, rawBytes, outcome }: RefusedDelivery,
@@ -87,7 +92,7 @@ function httpOf(
     `received=${receivedAt.toISOString()}`,
     `code=${codeOf({ outcome })}`,
     ...(rawBytes ? [] : ['body=absent']),
-    // The URL is last, because it may contain a semicolon.
+    // The URL is last, because it may contain a semicolon, which separates the parts.
     ...(targetUri === undefined ? [] : [`url=${line(targetUri)}`]),
   ];
   const fields = [...headers].flatMap(([name, lines]) => {
@@ -103,17 +108,17 @@ function httpOf(
   return Buffer.concat([Buffer.from(`${head.join('\r\n')}\r\n\r\n`, 'latin1'), rawBytes ?? new Uint8Array()]);
 }
 
-/** Field that `explain` reads. */
+/** The added header field, which the command `explain` reads. */
 const CAPTURE_FIELD = 'Proto-Webhooks-Capture';
 
 const codeOf = ({ outcome }: Pick<RefusedDelivery, 'outcome'>): string =>
   'code' in outcome && outcome.code !== undefined ? outcome.code : outcome.kind;
 
-/** A sender as part of a file name. */
+/** Returns the sender's agent URL in a form for file names. */
 const nameOf = (sender: string | undefined): string =>
   (sender ?? 'unknown').replaceAll(/[^A-Za-z0-9]+/g, '-').slice(0, 64);
 
-/** Sizes of the captures that exist already, by name. */
+/** Returns the sizes of the capture files that the folder already has, by name. */
 function sizesIn(dir: string): Map<string, number> {
   const names = readdirSync(dir).filter((name) => name.endsWith('.http'));
   return new Map(names.map((name) => [name, statSync(join(dir, name)).size]));
@@ -174,7 +179,7 @@ export function captureRefused(dir: string, options: CaptureOptions = {}): Refus
   }
 
   const handle = (delivery: RefusedDelivery): void => {
-    // One at a time: a flood of refusals must not become a flood of writes.
+    // While a file is being written, further refusals are dropped, so that a flood of refusals is no flood of writes.
     if (writing) return;
     const subject = `${nameOf(delivery.sender)}.${codeOf(delivery)}`;
     const turn = written.get(subject) ?? 0;

@@ -1,6 +1,6 @@
-// The common part of all adapters: the used parts of a receiver, and answers to faults. It also checks that the
-// right framework calls a handler.
-// Used by each adapter; the texts tell owners which line to change (docs/frameworks.md).
+// The common part of all adapters: the parts of a receiver that they use, and answers to faults. Also the check that
+// the right framework calls a handler.
+// Used by each adapter; the error texts tell owners which line to change (docs/frameworks.md).
 
 import type { HeadersInput } from '../shared/delivery.ts';
 import { ConfigError } from '../shared/errors.ts';
@@ -8,8 +8,8 @@ import type { RequestInfo } from '../config/receiver-options.ts';
 import type { Reply } from '../shared/outcome.ts';
 
 /**
- * Line that the owner has to change if a body was read before its adapter; `consumed` says before it what
- * happened. One name for each adapter, so that none carries the texts of the others.
+ * The advice for the error if other code read the body before the adapter. `consumed` describes the error and adds the
+ * advice. Each adapter has a constant of its own, so that its bundle has no text of another adapter.
  */
 
 export const NODE_FIX: string =
@@ -37,24 +37,24 @@ export const FETCH_FIX: string =
 
 /** A receiver, reduced to the parts that adapters use. Every result of `createReceiver` fits. */
 export interface AdapterReceiver {
-  /** Checks the headers first and then takes the body by a ticket, as `Receiver.open`. */
+  /** Checks the headers, and then takes the body by a ticket, like `Receiver.open`. */
   readonly open: (
     headers: HeadersInput,
     request?: RequestInfo,
   ) => Promise<
     | {
         readonly kind: 'ticket';
-        /** Takes a chunk of the body, as `Ticket.add`. */
+        /** Takes a chunk of the body, like `Ticket.add`. False: the delivery is decided, so stop reading. */
         readonly add: (chunk: Uint8Array) => boolean;
-        /** Ends the body, as `Ticket.end`. */
+        /** Ends the body, like `Ticket.end`. */
         readonly end: () => Promise<{ readonly response: Reply }>;
-        /** Gives the delivery up, as `Ticket.abort`. */
+        /** Drops the delivery, like `Ticket.abort`. */
         readonly abort: () => void;
         readonly outcome: Promise<{ readonly response: Reply } | undefined>;
       }
     | { readonly kind: string; readonly response: Reply }
   >;
-  /** Takes a whole delivery, as `Receiver.verifyAndDispatch`. */
+  /** Takes a whole delivery, like `Receiver.verifyAndDispatch`. */
   readonly verifyAndDispatch: (
     rawBytes: Uint8Array,
     headers: HeadersInput,
@@ -84,8 +84,8 @@ export const isTicket = (opened: AdapterTicket | { readonly kind: string }): ope
   opened.kind === 'ticket';
 
 /**
- * Ends the delivery, and answers that its body was read before.
- * @param fix the line to change.
+ * Drops the delivery, and returns the answer 503 `body_consumed`, because other code has read the body.
+ * @param fix the advice for the owner's log.
  */
 export const consumed = ({ door }: AdapterReceiver, ticket: AdapterTicket, fix: string): Reply => {
   ticket.abort();
@@ -94,21 +94,24 @@ export const consumed = ({ door }: AdapterReceiver, ticket: AdapterTicket, fix: 
   ).response;
 };
 
-/** The answer if the receiver cannot be called. It is 503, because a fault on our side is never 4xx. */
+/**
+ * The answer if the receiver cannot be called. It is 503, because a fault on the receiver's side is never answered with
+ * 4xx.
+ */
 export const FAULT_REPLY: Reply = { status: 503, headers: { 'Retry-After': '5' }, body: '' };
 
-/** Answer to an unexpected exception: 503, and the owner's log names it. */
+/** Returns the answer to an unexpected exception: 503. The owner's log has the error. */
 export function faultReply({ door }: AdapterReceiver, error: unknown): Reply {
   return door.fault?.(error).response ?? FAULT_REPLY;
 }
 
-/** Adapters of the package, by their subpaths. */
+/** The adapters of the package, by their subpaths. */
 type AdapterName = 'node' | 'express' | 'fastify' | 'hono' | 'fetch' | 'lambda';
 
-/** Callers of a handler. Koa has no adapter of its own. */
+/** The frameworks that may call a handler. Koa has no adapter of its own and uses the one for Node. */
 type Caller = AdapterName | 'koa';
 
-/** Lines to write, by caller, for an owner who uses the wrong adapter. */
+/** For each framework, the code to write, shown to an owner who uses the wrong adapter. */
 const USE: Readonly<Record<Caller, string>> = {
   node: "import { webhookHandler } from 'proto-webhooks/node'; http.createServer(webhookHandler(receiver))",
   express: "import { webhookHandler } from 'proto-webhooks/express'; app.all(path, webhookHandler(receiver))",
@@ -161,7 +164,10 @@ const SHAPES: readonly (readonly [Caller, string, Shape])[] = [
   ],
 ];
 
-/** Callers that each adapter accepts. Express's requests are Node's with more members. */
+/**
+ * The frameworks that each adapter accepts. The adapters for Node and Express accept both, because an Express request
+ * is a Node request with more members.
+ */
 const TAKES: Readonly<Record<AdapterName, readonly Caller[]>> = {
   node: ['node', 'express'],
   express: ['express', 'node'],
@@ -172,10 +178,11 @@ const TAKES: Readonly<Record<AdapterName, readonly Caller[]>> = {
 };
 
 const wiring = (message: string): ConfigError =>
-  // Frameworks answer an error with this status. It is 503, because the fault is on our side.
+  // Frameworks answer an error with the status that the error has. It is 503, because the fault is on the receiver's
+  // side.
   Object.assign(new ConfigError(message), { status: 503, statusCode: 503 });
 
-/** The error for a handler that was called with something that is not an HTTP request. */
+/** Makes the error for a handler that was called with something other than an HTTP request. */
 export const noRequest = (door: AdapterName): ConfigError =>
   wiring(
     `The handler of 'proto-webhooks/${door}' was called with something that is not an HTTP request. ` +
@@ -183,12 +190,12 @@ export const noRequest = (door: AdapterName): ConfigError =>
   );
 
 /**
- * Checks the receiver, and returns the check of what the handler is called with. After one right call nothing
- * is checked any more.
+ * Checks the receiver, and returns a function that checks the handler's first argument. After one right call, that
+ * function checks nothing any more.
  *
- * The returned check throws a ConfigError with the line to change if another framework calls; the log and
- * `onOutcome` see it too.
- * @throws ConfigError unless `receiver` is one: at construction, or at the first request if a framework was
+ * The returned function throws a ConfigError with the line to change if another framework calls. The log and
+ * `onOutcome` get the error too.
+ * @throws ConfigError unless `receiver` is a receiver: at construction, or at the first request if a framework was
  * given `webhookHandler` itself.
  */
 export function wiringOf(door: AdapterName, receiver: AdapterReceiver): (request: unknown) => void {

@@ -29,14 +29,16 @@ export interface Target {
 
 /** Parts that every scheme needs, made once per receiver. */
 export interface AuthContext {
-  /** The accepted protocol names. */
   readonly protocols: Protocols;
   readonly engine: CryptoEngine;
   readonly hashes: Hashes;
   readonly keys: KeyResolver;
   readonly hostCheck: 'strict' | 'off';
   readonly raiseAlarm: RaiseAlarm;
-  /** Absent if there are no settings of a receiver to examine: `explain` has a delivery, but no receiver. */
+  /**
+   * Finds mistakes in the receiver's own URL and clock. Absent for `explain`, which examines a delivery without a
+   * receiver.
+   */
   readonly setUp?: SetUpWatch;
 }
 
@@ -50,9 +52,9 @@ export interface SetUpWatch {
   /** For each sender, the number of deliveries that verified for no base URL (verification.md §4.16). */
   readonly unexplained: Map<string, Unexplained>;
   /**
-   * Called after check 10 failed with these keys: checks if the signature is for a URL other than `publicUrl`, of
-   * which the request gives evidence.
-   * @returns the answer if it is; otherwise undefined.
+   * Called after check 10 (the signature) failed with these keys. Checks if the signature is for a URL other than
+   * `publicUrl`, of which the request gives evidence.
+   * @returns the answer (503) if there is such a URL; otherwise undefined.
    */
   readonly signedElsewhere: (
     request: HeadRequest,
@@ -60,15 +62,15 @@ export interface SetUpWatch {
     verifies: VerifiesFor,
   ) => Promise<Unavailability | undefined>;
   /**
-   * Called after check 5 failed: checks if this receiver's clock is wrong.
-   * @returns the answer if it is; otherwise undefined.
+   * Called after check 5 (the time window) failed: checks if this receiver's clock is wrong.
+   * @returns the answer (503) if the clock is wrong; otherwise undefined.
    */
   readonly outsideWindow: (request: HeadRequest, late: LateDelivery) => Promise<Unavailability | undefined>;
 }
 
 /** The number of one sender's deliveries, within a second, that verified for no base URL. */
 export interface Unexplained {
-  /** Receiver's clock, Unix ms. */
+  /** Start of the second in which deliveries are counted: receiver's clock, Unix ms. */
   readonly since: number;
   readonly count: number;
 }
@@ -76,18 +78,18 @@ export interface Unexplained {
 /** A delivery that is outside its time window by the receiver's clock, and functions to examine it further. */
 export interface LateDelivery {
   readonly window: SignatureWindow;
-  /** Performs check 7. */
+  /** Performs check 7: finds the keys that the delivery's key id may mean. */
   readonly find: () => Promise<KeySearch>;
   /**
-   * Performs checks 8 to 10. Returns the candidate whose key verified, or `undecided` if some key could not be
-   * tried.
+   * Performs checks 8 to 10 (the key's purpose, revocation, the signature). Returns the candidate whose key verified,
+   * `undecided` if some key could not be tried, or undefined if none verified.
    */
   readonly signer: (candidates: readonly Candidate[]) => Promise<Candidate | 'undecided' | undefined>;
 }
 
 /**
- * Performs checks 8 to 10 of one delivery for another URL, with these keys. Returns the candidate whose key
- * verified.
+ * Performs checks 8 to 10 (the key's purpose, revocation, the signature) of one delivery for another URL, with these
+ * keys. Returns the candidate whose key verified; undefined if none did.
  */
 export type VerifiesFor = (
   target: Target,
@@ -96,10 +98,13 @@ export type VerifiesFor = (
 
 /** A URL for which a delivery may be meant, and the senders that may call it. */
 export interface Addressed {
-  /** The base URL to which the URL belongs, identified by the object itself. Absent for the first base. */
+  /**
+   * The base URL (an entry of `publicUrl`) to which the URL belongs, identified by the object itself. Absent for the
+   * first base URL.
+   */
   readonly base?: object;
   readonly target: Target;
-  /** All of one scheme. */
+  /** The senders that may call the URL; all have the same scheme. */
   readonly senders: readonly SenderEntry[];
 }
 
@@ -112,7 +117,7 @@ export interface HeadRequest extends Addressed {
   readonly arrivedAt: number;
 }
 
-/** The request with its body. */
+/** A delivery with its body. */
 export interface AuthRequest extends HeadRequest {
   readonly delivery: Delivery;
 }
@@ -122,7 +127,7 @@ export interface Identity {
   readonly kind: 'authentic';
   readonly sender: SenderEntry;
   readonly scheme: AuthPolicy['scheme'];
-  /** The URL for which the delivery was verified, if that may not be the first one. */
+  /** The URL for which the delivery was verified, if that may not be the first URL that was tried. */
   readonly target?: Target;
   /** True if the sender's previous credentials matched (HMAC and bearer). */
   readonly isPrevious?: true;
@@ -132,12 +137,11 @@ export interface Identity {
 }
 
 /**
- * Result of a scheme. Refusals are returned, and so are faults on our side that have a check's number; other faults
- * are thrown.
+ * The result of authentication by one scheme. Refusals are returned, and so are failures of the receiver's own
+ * environment that have the number of a check. Other such failures are thrown.
  */
 export type AuthResult = Identity | Refusal | Unavailability;
 
-/** A complete body. */
 export interface WholeBody {
   readonly rawBody: Uint8Array;
   /** SHA-256 in hex, if it was computed while the body arrived. */
@@ -146,12 +150,12 @@ export interface WholeBody {
   readonly wholeAt: number;
 }
 
-/** The proof in headers that passed, and the check that the body must still pass. */
+/** The result if the headers prove the sender. `complete` performs the check that the body must still pass. */
 export interface Proof {
   readonly kind: 'proof';
   /** The sender; undefined if only the body can tell (HMAC). */
   readonly sender: SenderEntry | undefined;
-  /** Signatures only. */
+  /** The nonce to be recorded. Present for signatures only. */
   readonly nonce?: Identity['nonce'];
   readonly complete: (body: WholeBody) => AuthResult | Promise<AuthResult>;
 }
@@ -164,7 +168,7 @@ export type Prove = (
 
 export type Authenticate = (context: AuthContext, request: AuthRequest) => Promise<AuthResult>;
 
-/** Combines both parts of a scheme, for a delivery whose body is available. */
+/** Combines both parts of a scheme (headers, then body), for a delivery whose body is available. */
 export const whole =
   (prove: Prove): Authenticate =>
   async (context, request) => {

@@ -8,20 +8,21 @@ import { bearerToken, comparedWith } from './credentials.ts';
 import { type Authenticate, type AuthContext, type Identity, type Prove, whole } from './auth-contract.ts';
 
 /**
- * Refuses with the `Bearer` challenge. Sellers retry after it, so a token can be replaced without losing events.
+ * Refuses with the `Bearer` challenge. Sellers retry after this answer, so a token can be replaced without losing
+ * events.
  */
 function refuse(code: RefusedCode, detail: string): Refusal {
   return { kind: 'refused', code, detail, challenge: 'bearer' };
 }
 
-/** The header that carries the token: the same for all senders of one URL (`checkTogether`). */
+/** Returns the header that carries the token: the same for all senders of one URL (`checkTogether`). */
 function fieldOf([sender]: readonly SenderEntry[]): string {
   return (sender?.auth.scheme === 'bearer' ? sender.auth.header : undefined) ?? 'authorization';
 }
 
 /**
- * The sender that has this token. The tokens of all senders are compared, so that the time reveals nothing about
- * them.
+ * Returns the sender that has this token. The tokens of all senders are compared, so that the time reveals nothing
+ * about any of them.
  */
 function ownerOf(
   token: string,

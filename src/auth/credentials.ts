@@ -8,7 +8,7 @@ import type { AuthPolicy } from '../config/sender-entry.ts';
 /** The header in which client libraries of the agent transport send the token of a push registration. */
 export const PUSH_TOKEN_FIELD = 'x-a2a-notification-token';
 
-/** The sender's HMAC secrets: those for all deliveries, or those for delivery reports only. */
+/** Returns the sender's HMAC secrets: those for all deliveries, or those for delivery reports only. */
 export function hmacSecretsOf(auth: AuthPolicy): readonly string[] {
   if (auth.scheme === 'hmac') return auth.secrets;
   return (auth.scheme === 'signature' && auth.reportSecrets) || [];
@@ -17,14 +17,14 @@ export function hmacSecretsOf(auth: AuthPolicy): readonly string[] {
 /** Matches `Bearer` in any case (RFC 9110 §11.1), spaces, and a token of any characters. */
 const CREDENTIALS = /^bearer +(\S.*)$/i;
 
-/** The token of an `Authorization` line; undefined if it has none. */
+/** Returns the token of an `Authorization` line; undefined if the line has none. */
 export function bearerToken(line: string): string | undefined {
   return CREDENTIALS.exec(line)?.[1];
 }
 
 /**
- * Compares a received credential with the accepted ones. All are compared, by hashes of equal length, so that
- * the time reveals neither a near match nor a length.
+ * Returns a function that compares a received credential with the accepted ones. All are compared, by hashes of equal
+ * length, so that the time reveals neither a near match nor a length.
  */
 export function comparedWith(credential: string, hashes: Hashes): (accepted: readonly string[]) => boolean {
   const encoder = new TextEncoder();

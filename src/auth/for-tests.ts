@@ -1,5 +1,5 @@
-// Test face of `src/auth`: what tests, bench and scripts import from it that no public entry exports.
-// Nothing in `src` imports it, and no bundle contains it (CONTRIBUTING.md).
+// Exports names of `src/auth` that tests, benchmarks and scripts need, and no public entry has.
+// Nothing in `src` imports this file, and no bundle contains it (CONTRIBUTING.md).
 
 export { authenticateBearer } from './bearer.ts';
 export type { AuthContext, AuthRequest, AuthResult, SetUpWatch } from './auth-contract.ts';

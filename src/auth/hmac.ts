@@ -25,8 +25,8 @@ const MAX_SKEW = 300;
 const SIGNATURE = /^sha256=[0-9a-f]{64}$/;
 
 /**
- * The value of a header that must occur once and not be empty. If it is repeated, it is unknown which line was
- * signed. Neither header's value contains a comma, so a comma means that a framework joined several lines.
+ * Returns the value of a header that must occur once and not be empty. If it is repeated, it is unknown which line was
+ * signed. No HMAC header contains a comma, so a comma means that a framework joined several lines.
  */
 function single({ headers }: Head, name: string): string | Refusal {
   const [line = '', ...rest] = headers.get(name) ?? [];
@@ -37,8 +37,8 @@ function single({ headers }: Head, name: string): string | Refusal {
 }
 
 /**
- * The protocol name in the delivery's HMAC headers; the first accepted name if there are none. If there are headers
- * of two names, it is unknown which were signed, so the delivery is refused (verification.md §6.1).
+ * Returns the protocol name in the delivery's HMAC headers; the first accepted name if there are none. If there are
+ * headers of two names, it is unknown which were signed, so the delivery is refused (verification.md §6.1).
  */
 export function hmacProtocol(headers: HeaderFields, protocols: Protocols): Protocol | Refusal {
   const [first = protocols[0], ...others] = protocols.filter(
@@ -77,15 +77,15 @@ function checkTimestamp(
     code: 'clock_skew',
     message: `${detail}; more than ${MAX_SKEW} s are refused. Check both clocks.`,
     offsetMs: skew * 1000,
-    // The sender is not proved yet, so the alarm names one only if it is the only one that may call this URL.
+    // The sender is not proved yet, so the alarm names a sender only if no other may call this URL.
     ...(only && others.length === 0 && { sender: only.agentUrl }),
   });
   return refused('webhook_signature_window_invalid', detail);
 }
 
 /**
- * The sender whose secret made the signature. The search stops at the first match. Its time reveals something only
- * to a party that has a secret, because without one all secrets are tried.
+ * Returns the sender whose secret made the signature. The search stops at the first match. The search time reveals
+ * something only to a party that has a secret, because without one all secrets are tried.
  */
 function signerOf(
   { timestamp, signature }: { readonly timestamp: string; readonly signature: string },
@@ -136,5 +136,5 @@ export const proveHmac: Prove = (context, request) => {
   };
 };
 
-/** Performs both parts, for a delivery whose body is available. */
+/** Authenticates a delivery whose body is available: `proveHmac`, then `complete` of its proof. */
 export const authenticateHmac: Authenticate = whole(proveHmac);

@@ -1,6 +1,6 @@
 // Detects the authentication scheme of a delivery by its headers, and a mismatch with the registered one
 // (verification.md §2.22, §2.23).
-// Called by `authenticate` before any scheme, and by advice about refusals.
+// Called by `authenticate` before any scheme, and to give advice about refusals.
 
 import type { HeaderFields } from '../shared/delivery.ts';
 import { type Refusal, refused } from '../shared/outcome.ts';
@@ -10,7 +10,7 @@ import { bearerToken } from './credentials.ts';
 
 type Scheme = AuthPolicy['scheme'];
 
-/** Returns the lower-case name of a present header that belongs to the scheme; undefined if there is none. */
+/** Returns the lower-case name of a header that is present and belongs to the scheme; undefined if there is none. */
 type Found = (headers: HeaderFields, protocols: Protocols) => string | undefined;
 
 function signatureField(headers: HeaderFields): string | undefined {
@@ -21,14 +21,17 @@ function signatureField(headers: HeaderFields): string | undefined {
 const present = (headers: HeaderFields, name: string): string | undefined =>
   headers.has(name) ? name : undefined;
 
-/** Headers with any accepted protocol name are found, because each of them shows the HMAC scheme. */
+/** Headers with any accepted protocol name are found, because each of these names is used for the HMAC scheme. */
 const hmacField: Found = (headers, protocols) =>
   firstNamed(protocols, ({ hmacSignatureHeader }) => present(headers, hmacSignatureHeader));
 
 const hmacTimestamp: Found = (headers, protocols) =>
   firstNamed(protocols, ({ hmacTimestampHeader }) => present(headers, hmacTimestampHeader));
 
-/** The headers of each scheme that may be accompanied by an unrelated bearer token. */
+/**
+ * For each scheme but bearer, finds one of its own headers. If there is one, a bearer token in the same delivery is
+ * ignored.
+ */
 const OWN: Readonly<Record<Exclude<Scheme, 'bearer'>, Found>> = {
   signature: signatureField,
   hmac: (headers, protocols) => hmacField(headers, protocols) ?? hmacTimestamp(headers, protocols),
@@ -41,7 +44,7 @@ const OWN: Readonly<Record<Exclude<Scheme, 'bearer'>, Found>> = {
 export const signingField: Found = (headers, protocols) =>
   signatureField(headers) ?? hmacField(headers, protocols);
 
-/** For each scheme, headers that must be absent, because they show that the delivery uses another scheme. */
+/** For each scheme, finds a header that must be absent, because it shows that the delivery uses another scheme. */
 const FOREIGN: Readonly<Record<Scheme, Found>> = {
   signature: hmacField,
   hmac: signatureField,
@@ -49,8 +52,9 @@ const FOREIGN: Readonly<Record<Scheme, Found>> = {
 };
 
 /**
- * The scheme by which a delivery is authenticated. It is the registered one, unless HMAC is allowed for reports;
- * then the headers decide (verification.md §2.22). Headers of both schemes together are a mismatch in either case.
+ * Returns the scheme by which a delivery is authenticated. It is the registered one, unless HMAC is allowed for
+ * reports; then the headers decide (verification.md §2.22). Headers of both schemes together are a mismatch in either
+ * case.
  */
 export function schemeOf(auth: AuthPolicy, headers: HeaderFields, protocols: Protocols): Scheme {
   if (auth.scheme !== 'signature' || !auth.reportSecrets) return auth.scheme;

@@ -1,5 +1,5 @@
-// Accepts a signed proof of control from a sender that is registered with a legacy scheme (verification.md
-// §7.9).
+// Accepts a signed proof of control from a sender that is registered with a legacy scheme (verification.md §7.9). By
+// this request a seller checks that the URL is yours.
 // Called by `authenticate` after a scheme mismatch.
 
 import type { JsonObject } from '../codec/members.ts';
@@ -10,8 +10,9 @@ import type { AuthContext, AuthRequest, HeadRequest, Proof } from './auth-contra
 import { authenticateSignature } from './rfc9421/verify.ts';
 
 /**
- * The proof of control in a body, before the sender is authenticated. A sender with a legacy scheme may sign
- * nothing else (verification.md §7.9). A larger body is not parsed.
+ * Returns the proof of control in a body; undefined if there is none. The sender is not authenticated yet. A sender
+ * with a legacy scheme may sign nothing but a proof of control (verification.md §7.9). A body that is too large is not
+ * parsed.
  */
 export function challengeIn(rawBody: Uint8Array): JsonObject | undefined {
   if (rawBody.byteLength > MAX_CHALLENGE_BYTES) return undefined;
@@ -21,7 +22,7 @@ export function challengeIn(rawBody: Uint8Array): JsonObject | undefined {
 
 /**
  * True if a legacy sender's delivery may be a signed proof of control. Headers of the sender's own scheme may be
- * there too. An HMAC signature from a bearer sender belongs to another scheme, so it is false then.
+ * present too. An HMAC signature from a bearer sender belongs to another scheme, so the result is false then.
  */
 function mayBeSigned(
   { delivery: { headers }, senders }: HeadRequest,
@@ -39,8 +40,8 @@ export function isSignedChallenge(request: AuthRequest, context: Pick<AuthContex
 }
 
 /**
- * Returns a proof that performs checks 1 to 11 when the body has arrived. If the body is no proof of control, its
- * result is `mismatch`, and no key is looked up.
+ * Returns a proof whose `complete` performs checks 1 to 11 when the body has arrived. If the headers or the body show
+ * no signed proof of control, the result is `mismatch`, and no key is looked up.
  */
 export function proveChallenge(
   context: AuthContext,

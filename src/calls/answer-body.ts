@@ -1,5 +1,5 @@
-// Reads the decoded body of a seller's answer, up to a limit of bytes (calls.md §4.5). The callers of both transports
-// use it.
+// Reads the decoded body of a seller's answer, up to a limit of bytes (calls.md §4.5). Used by `mcpCaller` and
+// `a2aCaller`.
 import { readCapped } from '../keys/safe-fetch.ts';
 import { orAborted } from '../shared/time-limits.ts';
 import { AnswerRefusedError } from './refused-answer.ts';
@@ -9,8 +9,8 @@ const DECODERS = { gzip: 'gzip', 'x-gzip': 'gzip', deflate: 'deflate' } as const
 
 /**
  * Returns the answer with its body decoded once. No encoding is requested, but some servers encode anyway (calls.md
- * §4.5). Nothing is read yet, and the decoder produces only as much as is read.
- * @throws AnswerRefusedError for another encoding.
+ * §4.5). The body is decoded only as far as it is read.
+ * @throws AnswerRefusedError for any encoding but gzip and deflate.
  */
 export function decoded(response: Response): Response {
   const encoding = response.headers.get('content-encoding')?.trim().toLowerCase() ?? '';
@@ -57,7 +57,7 @@ function decodedStream(
           if (done) controller.close();
           else controller.enqueue(value as Uint8Array<ArrayBuffer>);
         } catch (cause) {
-          // If the connection failed, the answer is not at fault.
+          // If the connection failed, its error is passed on, because the answer itself is not at fault.
           controller.error(
             lost ? lost.error : new AnswerRefusedError(`its ${encoding} cannot be decoded`, { cause }),
           );

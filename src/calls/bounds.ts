@@ -1,31 +1,31 @@
-// Limits the depth and the number of values of an answer, before and after it is parsed (calls.md §4.6, §4.13). All
-// code that reads answers of sellers uses it, and so does the client of the registry.
+// Limits the nesting depth and the number of values of a seller's answer, before and after it is parsed (calls.md §4.6,
+// §4.13). Also used for answers of the registry.
 import { checkNames, MAX_DEPTH, parseStrictJson, parseUnchecked } from '../codec/strict-json.ts';
 import { turnAfter } from '../shared/time-limits.ts';
 import { AnswerRefusedError } from './refused-answer.ts';
 
 /**
- * The bytes of an answer's size limit that each of its values uses up. A few bytes of text can become a hundred in
- * memory (calls.md §4.6).
+ * One JSON value is allowed for this many bytes of an answer's size limit. The number of values is limited because a
+ * value of few bytes can take a hundred bytes of memory (calls.md §4.6).
  */
 const BYTES_A_VALUE = 32;
 
-/** Returns the most members and items that an answer of at most that many bytes may have. */
+/** Returns the most members and items that an answer of at most `maxBytes` bytes may have. */
 export const mostValues = (maxBytes: number): number => Math.ceil(maxBytes / BYTES_A_VALUE);
 
 /** The default size limit of an answer: 16 MiB. */
 export const MAX_ANSWER_BYTES = 16_777_216;
 
 const [QUOTE, BACKSLASH, COMMA] = [0x22, 0x5c, 0x2c];
-/** The bytes of `{`, `}` and the bit in which they differ from `[` and `]`. */
+/** The byte values of `{` and `}`, and the bit in which these two differ from `[` and `]`. */
 const [OPEN, CLOSE, BRACKET_BIT] = [0x7b, 0x7d, 0x20];
 
 const deeper = `it nests deeper than ${MAX_DEPTH} levels`;
 const fuller = (most: number): string => `it has more than ${most} values`;
 
-/** The state of counting the values of one text. */
+/** The state of counting the depth and the values of one JSON text. */
 interface Count {
-  /** The position of the next character to read. It is never inside a string. */
+  /** The position of the next byte to read. It is never inside a string. */
   at: number;
   values: number;
   level: number;
@@ -34,8 +34,8 @@ interface Count {
 const newCount = (): Count => ({ at: 0, values: 0, level: 0 });
 
 /**
- * Reads each byte of a JSON text once, before the text is parsed. It determines the depth, and counts at least as many
- * values as there are.
+ * Checks the depth and the number of values of a JSON text before it is parsed, in one pass. The count is never below
+ * the real number of values.
  * @returns the reason not to parse the text; undefined if it may be parsed, valid or not.
  */
 export function jsonRefusedReason(bytes: Uint8Array, most: number): string | undefined {
@@ -43,12 +43,12 @@ export function jsonRefusedReason(bytes: Uint8Array, most: number): string | und
 }
 
 /**
- * The number of bytes that are counted in one turn of the event loop. Counting white space and digits takes longer than
- * parsing them.
+ * The number of bytes that are counted before the event loop gets a turn. Counting white space and digits takes longer
+ * than parsing them, so the count is interrupted too.
  */
 const A_TURN = 1_048_576;
 
-/** Returns the same reason as `jsonRefusedReason`, but yields to the event loop in between. */
+/** Returns the same reason as `jsonRefusedReason`, but lets the event loop do other work in between. */
 async function refusedReasonInTurns(bytes: Uint8Array, most: number): Promise<string | undefined> {
   const count = newCount();
   while (count.at < bytes.length) {
@@ -60,7 +60,10 @@ async function refusedReasonInTurns(bytes: Uint8Array, most: number): Promise<st
   return undefined;
 }
 
-/** Continues counting until `end`, or until the end of a string that begins before it. */
+/**
+ * Continues the count up to `end`, or to the end of a string that begins before `end`.
+ * @returns the reason to refuse the text; undefined: there is none.
+ */
 function countedTo(end: number, count: Count, bytes: Uint8Array, most: number): string | undefined {
   let { at, values, level } = count;
   for (; at < end; at += 1) {
@@ -76,17 +79,20 @@ function countedTo(end: number, count: Count, bytes: Uint8Array, most: number): 
     } else if ((byte | BRACKET_BIT) === CLOSE) {
       level -= 1;
     }
-    // Each value follows a comma, or is the first after a bracket.
+    // Commas and opening brackets are counted, because each value follows a comma or is the first after a bracket.
     if (values > most) return fuller(most);
   }
   Object.assign(count, { at, values, level } satisfies Count);
   return undefined;
 }
 
-/** The number of bytes of a string that are read one by one. After that, the runtime searches for the next quote. */
+/**
+ * The number of bytes of a string that are read one by one, before the runtime's faster search for the next quote is
+ * used.
+ */
 const SHORT = 32;
 
-/** Returns the end of the string that begins at `start`. */
+/** Returns the position of the quote that ends the string beginning at `start`. */
 function stringEnd(bytes: Uint8Array, start: number): number {
   const end = bytes.length;
   for (let at = start + 1; at < end;) {
@@ -103,7 +109,10 @@ function stringEnd(bytes: Uint8Array, start: number): number {
   return end;
 }
 
-/** True if an odd number of backslashes precedes `at`. Only backslashes from `start` on are counted. */
+/**
+ * True if the byte at `at` is escaped: an odd number of backslashes precedes it. Only backslashes from `start` on are
+ * counted.
+ */
 function isEscaped(bytes: Uint8Array, start: number, at: number): boolean {
   let first = at;
   while (first > start && bytes[first - 1] === BACKSLASH) first -= 1;
@@ -116,7 +125,7 @@ type BoundedAnswer =
   | { readonly ok: false; readonly detail: string; readonly isBeyond: boolean };
 
 /**
- * Parses an answer strictly, within the limits. For a large answer it yields to the event loop between the steps
+ * Parses an answer strictly, within the limits. For a large answer, the event loop gets a turn between the phases
  * (calls.md §4.13).
  */
 export async function boundedAnswer(bytes: Uint8Array, most: number): Promise<BoundedAnswer> {
@@ -134,9 +143,9 @@ export async function boundedAnswer(bytes: Uint8Array, most: number): Promise<Bo
 }
 
 /**
- * Returns the value of an answer.
- * @returns undefined if it is not JSON.
- * @throws AnswerRefusedError if it is too deep, has too many values, or has a name twice in one object.
+ * Returns the parsed JSON of an answer.
+ * @returns undefined if the answer is not JSON.
+ * @throws AnswerRefusedError if the answer is too deep, has too many values, or has a name twice in one object.
  */
 export async function boundedJson(bytes: Uint8Array, most: number): Promise<unknown> {
   const answer = await boundedAnswer(bytes, most);
@@ -145,22 +154,28 @@ export async function boundedJson(bytes: Uint8Array, most: number): Promise<unkn
   return undefined;
 }
 
-/** Returns the value of an answer whose status is an error; undefined if it is not JSON or exceeds the limits. */
+/**
+ * Returns the parsed JSON of an answer whose status is an error; undefined if the answer is not JSON or exceeds the
+ * limits.
+ */
 export function errorJson(bytes: Uint8Array, most: number): unknown {
   const parsed = jsonRefusedReason(bytes, most) === undefined ? parseStrictJson(bytes) : undefined;
   return parsed?.ok ? parsed.value : undefined;
 }
 
-/** The answers whose limits were checked before they were parsed. */
+/** Parsed answers whose limits were checked before they were parsed. */
 const BOUNDED = new WeakSet<object>();
 
-/** Notes that the limits of an answer were checked, so that `requireBounded` need not walk it. */
+/** Marks an answer as checked against the limits, so that `requireBounded` need not count its values again. */
 export function bounded(answer: unknown): unknown {
   if (typeof answer === 'object' && answer !== null) BOUNDED.add(answer);
   return answer;
 }
 
-/** Checks the limits of an answer of the owner's client before it is used. @throws AnswerRefusedError */
+/**
+ * Checks the limits of an answer that the application's client returned, before the answer is used. @throws
+ * AnswerRefusedError
+ */
 export function requireBounded(value: unknown, most: number = mostValues(MAX_ANSWER_BYTES)): void {
   if (typeof value === 'object' && value !== null && BOUNDED.has(value)) return;
   let left = most;

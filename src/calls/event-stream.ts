@@ -1,8 +1,8 @@
-// Reads server-sent events from the chunks of an answer, one event at a time (calls.md §4.7). The tool transport calls
-// it.
+// Reads server-sent events from the chunks of an answer, one event at a time (calls.md §4.7). Used by the tool
+// transport (MCP).
 import { AnswerRefusedError } from './refused-answer.ts';
 
-/** One event of a stream, or the fields that came without data. */
+/** One event of a stream. Without `data`, the stream has only sent the other fields. */
 export interface StreamEvent {
   /** The data; undefined: the stream has only sent an id or `retry`. */
   readonly data?: string;
@@ -23,8 +23,8 @@ interface Reading {
 const LINE_END = /\r\n|\n|\r/g;
 
 /**
- * The number of lines that may still be read from one or several streams. Each line costs more memory than its few
- * bytes.
+ * The number of lines that may still be read from one or several streams. Lines are limited, because each costs more
+ * memory than its few bytes.
  */
 export interface LinesLeft {
   lines: number;
@@ -46,7 +46,7 @@ export async function* eventsOf(
   for await (const chunk of chunks) {
     let text = decoder.decode(chunk, { stream: true });
     if (text === '') continue;
-    // The line feed belongs to the carriage return at the end of the previous chunk, and is not another line.
+    // A line feed after a carriage return at the end of the previous chunk belongs to the same line end.
     if (endedWithReturn && text.startsWith('\n')) text = text.slice(1);
     endedWithReturn = text.endsWith('\r');
     let start = 0;
@@ -63,7 +63,7 @@ export async function* eventsOf(
   }
 }
 
-/** Reads a line. @returns the event that it completes. */
+/** Processes one line of the stream. @returns the event, if the line completes one. */
 function readLine(reading: Reading, line: string): StreamEvent | undefined {
   if (line === '') return dispatched(reading);
   const colon = line.indexOf(':');

@@ -1,5 +1,5 @@
-// Decides if a URL may be called, and sends requests only to public addresses or to hosts that the owner names
-// (calls.md §4.2). The callers of both transports make one each.
+// Decides if a URL may be called, and sends requests only to public addresses or to hosts that the application names
+// (calls.md §4.2). Used by `mcpCaller` and `a2aCaller`.
 import { ConfigError } from '../shared/errors.ts';
 import type { AnyFetch, NameLookUp } from '../keys/key-resolver.ts';
 import { urlRefusedReason } from '../keys/net/addresses.ts';
@@ -10,16 +10,16 @@ import { isError } from '../shared/realms.ts';
 /** The rules for hosts that may be called (calls.md §4.2). */
 export interface Reach {
   /**
-   * Checks a URL.
-   * @param from the source of the URL: the URL itself if the owner gave it, otherwise the document that names it. A
-   *   document cannot allow a private host.
+   * Checks if a URL may be called.
+   * @param from the source of the URL: the URL itself if the application gave it, otherwise the URL of the document
+   *   that names it. A document cannot allow a private host.
    * @returns the reason why the URL must not be called, with the option that would allow it; undefined if it may be
    *   called.
    */
   readonly refusedReason: (url: string, from: string) => string | undefined;
-  /** Sends a request. The addresses of the host are checked, unless the owner has named the host. */
+  /** Sends a request. The host's addresses must be public, unless the application has allowed the host. */
   readonly transport: AnyFetch;
-  /** True if bodies arrive as they were sent. The platform's own `fetch` decodes them. */
+  /** True if bodies arrive as they were sent. False if the platform's own `fetch` is used, which decodes them. */
   readonly isRaw: () => boolean;
 }
 
@@ -29,7 +29,7 @@ interface ReachOptions {
   readonly dns: NameLookUp;
 }
 
-/** This machine, by name or address. It is recognised without a lookup. */
+/** Matches host names and addresses of this machine, without a DNS lookup. */
 const LOOPBACK = /^(?:(?:.+\.)?localhost|127(?:\.\d{1,3}){3}|\[::1\])$/;
 
 const hostOf = (url: string): string => new URL(url).hostname.replace(/\.$/, '');
@@ -38,7 +38,8 @@ const LOOPBACK_FIX = 'For development on this machine set allowLoopback: true in
 
 export function reachOf({ allowLoopback, allowHosts, dns }: ReachOptions): Reach {
   const judged = defaultFetch(false, dns);
-  // It uses the system's resolver, because names of a VPC or of a container's network may be in no DNS server.
+  // Requests to allowed hosts use the system's resolver, because names of a VPC or of a container network may be in no
+  // DNS server.
   const open = defaultFetch(true, 'system');
   const isOpen = (url: string): boolean => {
     const host = hostOf(url);
@@ -72,7 +73,7 @@ export function reachOf({ allowLoopback, allowHosts, dns }: ReachOptions): Reach
   };
 }
 
-/** Adds advice to the error about a private address, because the host may be one of the owner's. */
+/** Adds advice to the error about a private address, because the host may belong to the application's own network. */
 function withAdvice(error: unknown, url: string): unknown {
   if (!isError(error) || !error.message.includes('which is not public')) return error;
   return new Error(
@@ -83,7 +84,7 @@ function withAdvice(error: unknown, url: string): unknown {
   );
 }
 
-/** Checks a list of hosts. @throws ConfigError */
+/** Checks a list of host names, and returns it as a set. @throws ConfigError */
 export function hostsOf(name: string, given: readonly string[] | undefined): ReadonlySet<string> {
   if (given === undefined) return new Set();
   const fix = `${name}: give host names alone, e.g. ['seller.internal'].`;
@@ -92,7 +93,7 @@ export function hostsOf(name: string, given: readonly string[] | undefined): Rea
 }
 
 /**
- * Returns the host in the spelling of URLs; undefined if the text is not just a host name, or is spelled differently.
+ * Returns the host as URLs spell it; undefined if the text is not a host name alone, or if URLs spell it differently.
  */
 function hostIn(host: unknown): string | undefined {
   if (typeof host !== 'string' || host.includes('*') || !URL.canParse(`https://${host}`)) return undefined;

@@ -1,5 +1,5 @@
-// Follows one redirect within the same origin, and remembers it for the session (calls.md §4.3). The callers of both
-// transports send requests through it.
+// Follows one redirect within the same origin, and remembers it for the session (calls.md §4.3). `mcpCaller` and
+// `a2aCaller` send their requests through this.
 import { MAX_URL_BYTES, printableName } from '../codec/printable.ts';
 import { PrintableError } from '../codec/printable-value.ts';
 
@@ -13,7 +13,7 @@ export class RedirectError extends PrintableError {
   readonly code = 'redirect_refused';
 }
 
-/** The statuses of redirects that keep method and body. */
+/** HTTP statuses of redirects that keep method and body. */
 const KEEPING: ReadonlySet<number> = new Set([307, 308]);
 
 const isRedirect = ({ status }: Response): boolean => status >= 300 && status < 400 && status !== 304;
@@ -41,7 +41,7 @@ export async function followed(
   const isFollowed =
     known === undefined && to && KEEPING.has(response.status) && to.origin === new URL(url).origin;
   if (!isFollowed) {
-    // The remembered redirect is no longer right; the next call may find another one.
+    // The remembered redirect is out of date, so it is forgotten. The next call may find another one.
     moved.delete(url);
     throw notFollowed(url, response, to);
   }
@@ -54,7 +54,7 @@ export async function followed(
   return second;
 }
 
-/** Discards a body that is not read. */
+/** Discards a response body that is not read. */
 const given = async (response: Response): Promise<void> => response.body?.cancel().catch(() => undefined);
 
 function targetOf(url: string, { headers }: Response): URL | undefined {

@@ -23,8 +23,8 @@ export class AnswerRefusedError extends PrintableError {
 }
 
 /**
- * Thrown if an answer that is needed before a call was refused. The call was not made, and does not count as a refused
- * answer (calls.md §4.10).
+ * Thrown if a call was not made, because the answer to a preliminary request was refused. This does not count as a
+ * refused answer of the call (calls.md §4.10).
  */
 export class CallNotMadeError extends PrintableError {
   override readonly name = 'CallNotMadeError';
@@ -33,8 +33,8 @@ export class CallNotMadeError extends PrintableError {
 }
 
 /**
- * Turns the refusal of an answer that is needed before a call into CallNotMadeError (calls.md §4.10). Any other error
- * is returned unchanged.
+ * Turns an AnswerRefusedError of a preliminary request into a CallNotMadeError (calls.md §4.10). Any other error is
+ * returned unchanged.
  */
 export function beforeCall(what: string, error: unknown): unknown {
   if (!isOfKind(error, AnswerRefusedError)) return error;
@@ -43,12 +43,12 @@ export function beforeCall(what: string, error: unknown): unknown {
   });
 }
 
-/** Errors that the runtime itself throws. Neither this package nor a store throws them deliberately. */
+/** Classes of errors that the runtime itself throws. Neither this package nor a store throws them deliberately. */
 const NATIVE = [RangeError, TypeError, SyntaxError, URIError, ReferenceError];
 
 /**
- * Returns the refusal that an error means, if the error came while an answer was fetched, read or stored (calls.md
- * §4.11). Undefined if the answer is not at fault.
+ * Returns the AnswerRefusedError that an error means, if the error came while an answer was fetched, read or stored
+ * (calls.md §4.11). Undefined if the answer is not at fault.
  * @param isAnswered true if there was an answer. Before that, errors of the runtime are about the connection.
  */
 export function refusedBy(error: unknown, isAnswered: boolean): AnswerRefusedError | undefined {

@@ -1,8 +1,8 @@
-// Keeps sessions with sellers from call to call, and ends those that are idle (calls.md §4.12). A poller and a
-// reconciler have one set of sessions each, and pass it to the caller with each call.
+// Keeps MCP sessions with sellers open from call to call, and ends those that are idle (calls.md §4.12). A poller and a
+// reconciler have one set of sessions each, and pass it to the client with each call.
 import type { Schedule } from '../shared/time-limits.ts';
 
-/** A session that is kept, and the function that ends it. */
+/** A session that is kept open for further calls, and the function that ends it. */
 export interface Kept<T> {
   readonly session: T;
   /** Ends the session, and never rejects. */
@@ -11,23 +11,21 @@ export interface Kept<T> {
 
 /**
  * The MCP sessions with sellers that a poller keeps from call to call: the option `sessions` with which it calls your
- * `CallSeller`. If yours calls through `mcpCaller`, pass them on with the options of the call.
+ * `CallSeller`. If your `CallSeller` uses `mcpCaller`, pass the sessions on with the options of the call.
  */
 export interface CallSessions {
   /**
-   * Returns the session of that name. If there is none, makes one. The session stays open for five minutes after this.
+   * Returns the session of that name. If there is none, makes one. The session stays open for five minutes after each
+   * use.
    */
   readonly use: <T>(name: string, make: () => Kept<T>) => T;
-  /** Ends a session, so that it is no longer used. */
+  /** Ends the session, if it is still the one that is kept under that name. */
   readonly drop: (name: string, session: unknown) => void;
-  /** Ends all sessions. Sessions that are made later end with their call. */
+  /** Ends all open sessions, and resolves when they have ended. */
   readonly end: () => Promise<void>;
 }
 
-/**
- * The time after which an unused session ends. It is longer than the longest time between two polls of a task whose
- * polls do not fail. Ms.
- */
+/** The time after which an unused session ends. It is longer than the default time between two polls of a task. Ms. */
 const IDLE_MS = 300_000;
 /** The most sessions of a process. If there are more, the one that was unused for longest ends. */
 const MOST = 1000;

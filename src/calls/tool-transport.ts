@@ -1,5 +1,5 @@
-// The streamable HTTP transport for one call of an MCP client, with limits for its answer (calls.md §4.7). `mcpCaller`
-// gives a new one to an SDK client for each step.
+// The streamable HTTP transport for one call of an MCP client, with limits for the answer (calls.md §4.7). `mcpCaller`
+// gives each SDK client a new transport.
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
 import { utf8 } from '../codec/encoding.ts';
 import { isJsonObject, type JsonObject } from '../codec/members.ts';
@@ -22,7 +22,7 @@ export interface ToolTransportOptions {
   readonly maxValues: number;
   /** The time limit for a request and its whole answer, ms. */
   readonly timeoutMs: number;
-  /** Resolves early if the signal aborts. */
+  /** Resolves after `ms`, or early if the signal aborts. */
   readonly sleep: (ms: number, signal: AbortSignal) => Promise<void>;
 }
 
@@ -36,7 +36,7 @@ interface ToolRequest {
 
 type Message = Parameters<NonNullable<Transport['onmessage']>>[0];
 
-/** A request of ours, with the client's id for it, and the id by which it is sent in the session. */
+/** A request of the SDK client: its method, the client's id for it, and the id by which it is sent in the session. */
 interface Asked {
   readonly method: string;
   readonly clientId: unknown;
@@ -47,16 +47,18 @@ interface Asked {
 const MAX_RESUMED = 2;
 /** The shortest wait before a stream is resumed. Ms. */
 const LEAST_RETRY_MS = 1000;
-/** The most events in all streams of one request. Each costs more memory than its few bytes. */
+/**
+ * The most events in all streams of one request. They are limited, because each costs more memory than its few bytes.
+ */
 const MAX_EVENTS = 10_000;
-/** The most pings of a server in a stream that are answered. */
+/** The most pings of the server that are answered during one request. */
 const MAX_PINGS = 10;
 const NOT_FOUND = 404;
 
 /**
- * Returns the streamable HTTP transport for an SDK client that makes one call. Several may share a session (calls.md
- * §4.7). The client gets only the result or the error of an answer, within limits. From the first answer, which opens
- * the session, it gets only the version.
+ * Returns the streamable HTTP transport for an SDK client that makes one call. Several transports may share a session
+ * (calls.md §4.7). The client gets only the result or the error of an answer, within limits. From the answer to
+ * `initialize`, the client gets only the protocol version.
  */
 export function toolTransport(options: ToolTransportOptions): Transport {
   const { session, fetch, noAgent, maxAnswerBytes, maxValues, timeoutMs, sleep } = options;
@@ -76,7 +78,9 @@ export function toolTransport(options: ToolTransportOptions): Transport {
       signal,
     });
 
-  /** Passes the answer to `asked` to the client, if it is among the messages. @returns true if it was. */
+  /**
+   * Gives the SDK client the answer to the request `asked`, if `value` contains that answer. @returns true if it does.
+   */
   const deliver = (value: unknown, asked: Asked): boolean => {
     const messages: readonly unknown[] = Array.isArray(value) ? value : [value];
     const answer = messages.find((message) => isAnswerTo(message, asked.id));
@@ -135,7 +139,8 @@ export function toolTransport(options: ToolTransportOptions): Transport {
     const bytes = await wholeBody(response, maxAnswerBytes, signal);
     const isJson = type === 'application/json' || type.endsWith('+json');
     const value = isJson ? await parsed(bytes, !response.ok) : undefined;
-    // If the error occurred before the request was read, the message may have no id.
+    // If the server failed before it read the request, its error may have no id. Then the error counts as the answer
+    // (below).
     if (deliver(value, asked)) return;
     if (
       !response.ok &&
@@ -190,7 +195,7 @@ export function toolTransport(options: ToolTransportOptions): Transport {
   return transport;
 }
 
-/** Requests the rest of a stream, after the event with that id. */
+/** Requests the rest of a stream, after the event with the id `lastId`. */
 async function resume(
   session: ToolSession,
   fetch: ToolTransportOptions['fetch'],
@@ -208,7 +213,7 @@ async function resume(
   throw new Error(`${session.url} answers HTTP ${response.status} instead of resuming its stream.`);
 }
 
-/** Event ids that can be sent back unchanged in a header. */
+/** Matches event ids that can be sent back unchanged in a header. */
 const SENDABLE = /^[\x20-\x7e]{1,1024}$/;
 
 const mediaType = ({ headers }: Response): string =>
@@ -222,7 +227,7 @@ function isAnswerTo(message: unknown, id: number): boolean {
   return isJsonObject(message['result']) || isJsonObject(message['error']);
 }
 
-/** Returns the answer in a form that each version of the SDK accepts. The SDK silently drops other forms. */
+/** Returns the answer in a form that each version of the SDK accepts. The SDK silently drops answers of other forms. */
 function handedOver({ result, error }: JsonObject, { method, clientId }: Asked): JsonObject {
   const head = { jsonrpc: '2.0', id: clientId };
   if (isJsonObject(error)) {
@@ -246,14 +251,14 @@ function handedOver({ result, error }: JsonObject, { method, clientId }: Asked):
   };
 }
 
-/** True for a ping. Its id is sent back unchanged, so its length is limited. */
+/** True if the message is a ping. Its id is sent back unchanged, so its length is limited. */
 function isPing(message: unknown): message is { readonly id: string | number } {
   if (!isJsonObject(message) || message['method'] !== 'ping') return false;
   const { id } = message;
   return typeof id === 'number' || (typeof id === 'string' && id.length <= MAX_TEXT);
 }
 
-/** The longest text that a message shows if an answer is missing, in characters. */
+/** The most characters of a seller's text that an error message shows if an answer is missing. */
 const MAX_SHOWN = 300;
 
 function noAnswer(url: string, { status, ok }: Response, what: string, bytes: Uint8Array): string {

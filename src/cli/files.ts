@@ -1,5 +1,5 @@
-// Reads files, secrets and keys that flags or captures name, within bounds. The verbs call it. No secret comes from the
-// command line itself.
+// Reads the files, secrets and keys that flags or captures name, up to a size limit. All commands use these functions.
+// No secret is given on the command line itself.
 import { createReadStream } from 'node:fs';
 import { realpath, stat } from 'node:fs/promises';
 import { dirname, isAbsolute, join, normalize, resolve } from 'node:path';
@@ -17,7 +17,10 @@ const REASONS: Readonly<Record<string, string>> = {
   EACCES: 'reading it is not permitted',
 };
 
-/** The longest file in bytes. It is counted while reading: pipes and devices have no length beforehand. */
+/**
+ * The largest number of bytes that are read from a file. They are counted while reading, because pipes and devices
+ * state no length.
+ */
 const MAX_BYTES = 64 * 1024 * 1024;
 
 /** Reads a file. @throws UsageError if it has more than `MAX_BYTES`. */
@@ -28,9 +31,9 @@ async function readBounded(path: string, file: string, expected: string): Promis
 }
 
 /**
- * The bytes of a file; `-` is standard input.
- * @param expected the content that it should have, for the message.
- * @throws UsageError if it cannot be read.
+ * Returns the bytes of a file; `-` is standard input.
+ * @param expected a description of the expected content, for the error message.
+ * @throws UsageError if the file cannot be read.
  */
 export async function readInput(file: string, expected: string, context: CliContext): Promise<Uint8Array> {
   if (file === '-') return context.stdin();
@@ -44,8 +47,8 @@ export async function readInput(file: string, expected: string, context: CliCont
 }
 
 /**
- * The bytes of a file that a capture names. A capture is another's text, so it may only name files below its own
- * folder, without `..`, and without a link in the path.
+ * Returns the bytes of a file that a capture names. A capture comes from another party, so it may only name files below
+ * its own folder, without `..` or a link in the path.
  * @param capture the file of the capture; `-`, standard input, has no folder.
  * @throws UsageError for any other name, and if the file cannot be read.
  */
@@ -68,7 +71,7 @@ export async function readBeside(capture: string, name: string, context: CliCont
   return readBounded(file, name, 'the body that the curl command names');
 }
 
-/** Reads a JSON object. @throws UsageError if the file has none. */
+/** Reads a JSON object. @throws UsageError if the file contains anything else. */
 export async function readJsonObject(
   file: string,
   expected: string,
@@ -80,9 +83,10 @@ export async function readJsonObject(
 }
 
 /**
- * A secret from a file or an environment variable. The command line itself is not used, because every process sees it.
- * White space around the secret is removed.
- * @throws UsageError if there is none.
+ * Returns a secret from a file or an environment variable, without the white space around it. The command line itself
+ * is not used, because every process of the machine can read it.
+ * @returns undefined if neither source is named.
+ * @throws UsageError if the file cannot be read, or the variable is not set.
  */
 export async function readSecret(
   source: { readonly file?: string | undefined; readonly env?: string | undefined },
@@ -116,7 +120,7 @@ export function addSecretFlags(verb: Command): Command {
     .option('--bearer-token-env <name>', 'legacy bearer: environment variable with the token');
 }
 
-/** The legacy credentials of a sender. @returns undefined if none are named: the sender signs. */
+/** Returns the legacy credentials of a sender; undefined if the flags name none, because the sender then signs. */
 export async function secretsOf(flags: SecretFlags, context: CliContext): Promise<SenderAuth | undefined> {
   const secret = await readSecret({ file: flags.hmacSecretFile, env: flags.hmacSecretEnv }, context);
   if (secret !== undefined) return { hmac: { secret } };
@@ -137,8 +141,8 @@ function isJwk(value: unknown): value is Jwk {
 }
 
 /**
- * The keys of files: a JWK, a JWKS, or a pair of `generateKey`.
- * @throws UsageError for a file without keys, or with one without `kid`.
+ * Returns the keys in the files: each has a JWK, a JWKS, or a pair of `generateKey`.
+ * @throws UsageError for a file without keys, or with a key that has no `kid`.
  */
 export async function readKeys(files: readonly string[], context: CliContext): Promise<Jwk[]> {
   const keys: Jwk[] = [];
@@ -153,7 +157,7 @@ export async function readKeys(files: readonly string[], context: CliContext): P
   return keys;
 }
 
-/** The public part of a key. A private key is published as `verify`, a public one unchanged. */
+/** Returns the public part of a key. For a private key, `key_ops` becomes `verify`; a public key stays as it is. */
 export function publicJwk(jwk: Jwk): Jwk {
   const shown = publicPart(jwk);
   return isPrivate(jwk) ? { ...shown, key_ops: ['verify'] } : shown;
@@ -162,7 +166,7 @@ export function publicJwk(jwk: Jwk): Jwk {
 /** True if the key can sign. */
 export const isPrivate = (jwk: Jwk): boolean => typeof jwk['d'] === 'string';
 
-/** Collects the values of an option that is given several times, for commander. */
+/** Collects the values of an option that is given several times, for the command-line parser. */
 export const collect = (value: string, before: readonly string[] = []): readonly string[] => [
   ...before,
   value,

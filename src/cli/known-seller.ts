@@ -1,5 +1,5 @@
-// Checks that the store has rows of the seller in `--seller`. With a wrong URL nothing is found, and all would look
-// well. `proto-webhooks owed` and `state` call it.
+// Checks that the store has rows of the seller in `--seller`. Otherwise a mistyped URL would find nothing, and the
+// result would look as if all were well. `proto-webhooks owed` and `state` call it.
 import { allRows } from '../registrations/operation-rows.ts';
 import type { RegistrationKind, StoreRegistrations } from '../stores/store.ts';
 import { requireHttpUrl } from './shell.ts';
@@ -8,7 +8,7 @@ const KINDS: readonly RegistrationKind[] = ['route', 'operation', 'stream', 'sub
 
 /**
  * Looks for rows of a seller.
- * @returns true if the store has any, or all sellers are meant.
+ * @returns true if the store has any, or if no seller is given.
  * @throws UsageError for a text that is no URL.
  */
 export async function isSellerKnown(

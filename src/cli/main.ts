@@ -4,7 +4,7 @@ import { realpathSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { tooOld } from './oldest-node.ts';
 
-/** True if this file was started, by whatever link: a test imports it too. */
+/** True if this file was started as the program, also through a symbolic link. False if it was only imported. */
 function isStarted(): boolean {
   const started = process.argv[1];
   return started !== undefined && realpathSync(started) === fileURLToPath(import.meta.url);
@@ -21,7 +21,7 @@ async function run(args: readonly string[]): Promise<number> {
 }
 
 if (isStarted()) {
-  // The reader has read enough (`| head`), which is no fault.
+  // EPIPE means that the reader of the output has ended early (`| head`), which is no fault.
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
     if (error.code !== 'EPIPE') throw error;
   });

@@ -1,5 +1,5 @@
-// Builds the command line of all verbs, and runs one command: output, exit code, errors in one line each. It is
-// called by main.ts, if the Node is new enough.
+// Builds the command line of all commands, and runs one command: output, exit code, errors in one line each. `main.ts`
+// calls it if Node is new enough.
 import { Command, CommanderError } from 'commander';
 import { createRequire } from 'node:module';
 import { buffer } from 'node:stream/consumers';
@@ -34,7 +34,7 @@ import { isError } from '../shared/realms.ts';
 /** The parts of the process that the command line uses. */
 export type CliProcess = Pick<NodeJS.Process, 'env' | 'cwd' | 'stdin' | 'stdout' | 'stderr'> & ServeProcess;
 
-/** Exit codes: everything passed; something failed; the command could not be done as given. */
+/** Exit codes. `pass`: everything passed. `fail`: something failed. `usage`: the command could not be done as given. */
 const EXIT = { pass: 0, fail: 1, usage: 2 } as const;
 
 const EXAMPLES = `
@@ -46,7 +46,7 @@ Examples:
 
 Exit codes: 0 pass, 1 fail, 2 usage.`;
 
-/** Writes a line. Text for a file or a pipe stays as it is; for a terminal it is made harmless. */
+/** Writes a line. On a terminal, characters that control it are replaced; text for a file or a pipe stays as it is. */
 function write(stream: Pick<NodeJS.WriteStream, 'isTTY' | 'write'>, text: string): void {
   stream.write(`${stream.isTTY ? harmless(text) : text}\n`);
 }
@@ -67,22 +67,22 @@ const EXPECTED = [UsageError, ConfigError, Fault, RegistryError, TargetUriError]
 /** The beginning of every line about an error. */
 const PREFIX = 'proto-webhooks: ';
 
-/** The most characters of a message: the part of a file that it repeats may be long. */
+/** The longest error message, in characters, because a message may repeat a long part of a file. */
 const MAX_MESSAGE = 4000;
 
-/** The line for stderr; undefined for a fault of this tool. */
+/** Returns the error message for stderr; undefined for a fault of this tool. */
 function usageText(error: unknown): string | undefined {
   const expected = EXPECTED.some((kind) => error instanceof kind);
   if (!expected || !isError(error)) return undefined;
   return oneLine(error.message);
 }
 
-/** The text in one line, made printable: it may contain text of others. */
+/** Returns the text in one printable line, because it may contain text of other parties. */
 const oneLine = (text: string): string => printableText(text.replace(/\s+/g, ' '), MAX_MESSAGE);
 
 /**
- * The text for a fault of this tool, with its stack. The frames are lines of ours; the message may repeat what was
- * read.
+ * Returns the message for a fault of this tool, with its stack. The message is made printable, because it may repeat
+ * text that was read.
  */
 function faultText(error: unknown): string {
   const shown = printableValue(isError(error) ? error : String(error));
@@ -90,7 +90,8 @@ function faultText(error: unknown): string {
 }
 
 /**
- * The stable code for scripts, printed with `--json`. `usage`: a wrong argument; `internal`: a fault of this tool.
+ * Returns the stable error code that `--json` prints. `usage`: a wrong argument; `internal`: a fault of this tool;
+ * otherwise the code of the error.
  */
 function codeOf(error: unknown): string {
   if (error instanceof UsageError || error instanceof CommanderError) return 'usage';
@@ -99,13 +100,16 @@ function codeOf(error: unknown): string {
     : 'internal';
 }
 
-/** The version of the package that this file is part of, wherever it was bundled to. */
+/** Returns the version of this package. The package is found by its name, so that this works in any bundle. */
 function ownVersion(): string {
   const own = createRequire(import.meta.url)('proto-webhooks/package.json') as { readonly version: string };
   return own.version;
 }
 
-/** The hooks by which verbs that keep running print, and end the command line. */
+/**
+ * Functions that `serve` and `dev` call: they print lines while the command runs, end the command line, and return the
+ * version.
+ */
 type Hooks = ServeHooks & DevHooks;
 
 const NO_HOOKS: Hooks = {
@@ -115,7 +119,7 @@ const NO_HOOKS: Hooks = {
   version: ownVersion,
 };
 
-/** The command line: verbs and their flags. */
+/** Returns the command line with all commands and flags. */
 export function cliProgram(run: RunVerb, process: CliProcess, hooks: Hooks = NO_HOOKS): Command {
   const top = new Command('proto-webhooks')
     .description('Tools for signed advertising webhooks: look into deliveries, probe a receiver, check keys.')
@@ -187,7 +191,7 @@ export async function main(args: readonly string[], process: CliProcess): Promis
     return exit;
   } catch (error) {
     if (error instanceof CommanderError && error.exitCode === 0) return EXIT.pass;
-    // commander has written its own line by now.
+    // commander, which parses the command line, has printed its own error message already.
     if (error instanceof CommanderError) return fail(error, error.message.replace(/^error: /, ''));
     const texts =
       error instanceof MistakesError ? error.lines.map(oneLine) : [usageText(error) ?? faultText(error)];

@@ -1,4 +1,5 @@
-// Types and helpers of all verbs: context, report, errors, flags, colours, and text of others on a terminal.
+// Types and helpers of all commands: context, report, errors, flags, colours, and safe printing of text from other
+// parties.
 import { styleText } from 'node:util';
 import { type Command, InvalidArgumentError } from 'commander';
 import { ConfigError } from '../shared/errors.ts';
@@ -12,7 +13,7 @@ export class UsageError extends PrintableError {
   readonly code = 'usage_error';
 }
 
-/** Mistakes of a configuration: each is a line on stderr. */
+/** Thrown for a configuration with mistakes. Each of `lines` describes one mistake, and is printed on stderr. */
 export class MistakesError extends ConfigError {
   readonly lines: readonly string[];
 
@@ -22,7 +23,9 @@ export class MistakesError extends ConfigError {
   }
 }
 
-/** Reads a page. If `after` is wrong, the error names the flag. @throws UsageError */
+/**
+ * Awaits a page of a listing. If the cursor `after` is wrong, the error names the flag `--after`. @throws UsageError
+ */
 export async function pageBehind<T>(read: Promise<T>): Promise<T> {
   try {
     return await read;
@@ -32,7 +35,7 @@ export async function pageBehind<T>(read: Promise<T>): Promise<T> {
   }
 }
 
-/** Parses a whole number from `min` on, for commander. */
+/** Returns a parser for the value of a flag: a whole number that is at least `min`. */
 export function whole(min: number): (text: string) => number {
   return (text) => {
     const value = /^\d{1,15}$/.test(text) ? Number(text) : Number.NaN;
@@ -41,7 +44,10 @@ export function whole(min: number): (text: string) => number {
   };
 }
 
-/** The first number that is taken for ms; smaller ones are seconds since 1970. As seconds it is the year 5138. */
+/**
+ * The smallest number that is read as milliseconds. Smaller numbers are read as seconds since 1970; this number would
+ * be the year 5138.
+ */
 export const MS_FROM = 1e11;
 
 /** True if `Date` can represent these Unix ms (ECMA-262, 21.4.1.1). */
@@ -50,7 +56,7 @@ export function isInstant(ms: number): boolean {
 }
 
 /**
- * Parses an instant as people write it.
+ * Parses a time in a flag: Unix seconds, Unix ms, or ISO 8601.
  * @returns Unix ms.
  * @throws UsageError
  */
@@ -63,7 +69,7 @@ export function instant(option: string, text: string): number {
   );
 }
 
-/** Requires an absolute http or https URL. A password in it is not repeated. @throws UsageError */
+/** Requires an absolute http or https URL. The error message hides a password in the URL. @throws UsageError */
 export function requireHttpUrl(what: string, url: string): string {
   if (URL.canParse(url) && /^https?:$/.test(new URL(url).protocol)) return url;
   const shown = url.replace(/\/\/[^/]*@/, '//…@');
@@ -94,23 +100,31 @@ export function createPaint(colour: boolean): Paint {
 
 /**
  * Characters that control a terminal: C0, DEL, C1, and those that change the direction of text (Unicode 15, UAX 9).
- * Line ends are left, and the codes of `createPaint`: bold, red, green, yellow, gray and their ends.
+ * Excluded are line ends, and the codes of `createPaint`: bold, red, green, yellow, gray and their ends.
  */
 const STEERING =
   // oxlint-disable-next-line no-control-regex
   /\r(?!\n)|[\u0000-\u0008\u000b\u000c\u000e-\u001a\u001c-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069]|\u001b(?!\[(?:1|22|3[1239]|90)m)/g;
 
-/** The text without characters that control a terminal, because captures, answers and bodies are texts of others. */
+/**
+ * Returns the text with `?` in place of characters that control a terminal. Captures, answers and bodies come from
+ * other parties.
+ */
 export function harmless(text: string): string {
   return text.replace(STEERING, '?');
 }
 
-/** Text of others inside a line of ours. It cannot begin a line, style text as we do, or fill the screen. */
+/**
+ * Makes text of another party safe inside a line of output. The text cannot begin a line, set a style, or fill the
+ * screen.
+ */
 export function inLine(text: string): string {
   return printableText(text);
 }
 
-/** A value whose texts are all made safe by `inLine`. It is for printing, not for `--json`. */
+/**
+ * Returns a copy of the value in which `inLine` has made all texts safe. The copy is for printing, not for `--json`.
+ */
 export function inLines<T>(value: T): T {
   if (typeof value === 'string') return inLine(value) as T;
   if (Array.isArray(value)) return value.map(inLines) as T;
@@ -124,9 +138,9 @@ export type Style = 'good' | 'bad' | 'warn' | 'dim' | 'bold';
 /** Styles text, or returns it unchanged if the output is no terminal. */
 export type Paint = (style: Style, text: string) => string;
 
-/** The result of a verb: `main` prints it and ends with 0 or 1. */
+/** The result of a command: `main` prints it, and ends with exit code 0 or 1. */
 export interface Report {
-  /** False: the exit code is 1. */
+  /** True: the exit code is 0. False: it is 1. */
   readonly ok: boolean;
   /** The value that is printed with `--json`. */
   readonly json: unknown;
@@ -134,7 +148,7 @@ export interface Report {
   readonly text: (paint: Paint) => string;
 }
 
-/** The surroundings of a verb. */
+/** The environment in which a command runs. */
 export interface CliContext {
   readonly env: Readonly<Record<string, string | undefined>>;
   /** The folder in which files and the user's own packages are looked up. */
@@ -142,17 +156,17 @@ export interface CliContext {
   /** Unix ms. */
   readonly now: () => number;
   readonly stdin: () => Promise<Uint8Array>;
-  /** Prints a line on stderr while the verb runs. */
+  /** Prints a line on stderr while the command runs. */
   readonly notice: (line: string) => void;
 }
 
-/** Runs a verb, prints its report, and sets the exit code. */
+/** Runs a command, prints its report, and sets the exit code. */
 export type RunVerb = (
   options: { readonly json?: boolean },
   verb: (context: CliContext) => Promise<Report>,
 ) => Promise<void>;
 
-/** Adds a verb below `parent`, with `--json` and examples in its help. */
+/** Adds a command below `parent`, with `--json` and examples in its help. */
 export function addVerb(
   parent: Command,
   name: string,

@@ -3,14 +3,14 @@
 
 const HEX: readonly string[] = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, '0'));
 
-/** The bytes in lower-case hexadecimal. */
+/** Returns the bytes in lower-case hexadecimal. */
 export function hex(bytes: Uint8Array): string {
   let text = '';
   for (const byte of bytes) text += HEX[byte];
   return text;
 }
 
-/** The two hex digits of each byte, combined in one number. */
+/** The two hex digits of each byte value, combined in one number. */
 const PAIRS: Uint16Array = Uint16Array.from(HEX, (pair) => (pair.charCodeAt(0) << 8) | pair.charCodeAt(1));
 
 /**
@@ -25,19 +25,13 @@ export function isHexOf(text: string, bytes: Uint8Array): boolean {
   return true;
 }
 
-/**
- * The profile demands unpadded base64url, but real senders also send padded standard base64 (verification.md §3.1).
- * The platform's decoders (`atob`, `Buffer.from`) ignore stray trailing bits, and know one alphabet or mix both.
- * Several texts would then mean the same bytes, so this decoder refuses them.
- */
-
 const STANDARD = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/';
 const URL_SAFE = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_';
 
-/** The value for a character that is in neither alphabet. */
+/** Stands for a character that is in neither alphabet. */
 const NONE = 255;
 
-/** Maps an ASCII code to its 6-bit value, for both alphabets. */
+/** The 6-bit value of each ASCII code, for the characters of both alphabets. */
 const SEXTETS: Uint8Array = Uint8Array.from({ length: 128 }, (_, code) => {
   const char = String.fromCharCode(code);
   const standard = STANDARD.indexOf(char);
@@ -45,7 +39,10 @@ const SEXTETS: Uint8Array = Uint8Array.from({ length: 128 }, (_, code) => {
   return value >= 0 ? value : NONE;
 });
 
-/** Number of characters before the padding. Undefined if the padding is present but wrong (RFC 4648 §3.2). */
+/**
+ * Returns the number of characters before the padding. Undefined if there is padding of a wrong length (RFC 4648
+ * §3.2).
+ */
 function dataLength(text: string): number | undefined {
   const padding = text.endsWith('==') ? 2 : text.endsWith('=') ? 1 : 0;
   const length = text.length - padding;
@@ -54,9 +51,12 @@ function dataLength(text: string): number | undefined {
 }
 
 /**
- * Decodes one value in the standard or the URL-safe alphabet, padded correctly or not at all. Never throws.
- * @returns the bytes. Undefined for a value that mixes alphabets, has inner or wrong padding, non-canonical
- * trailing bits (RFC 4648 §3.5) or another character.
+ * Decodes one value in the standard or the URL-safe base64 alphabet, padded correctly or not at all. The profile
+ * demands unpadded base64url, but real senders also send padded standard base64 (verification.md §3.1). Never throws.
+ * The platform's decoders (`atob`, `Buffer.from`) are not used, because they ignore stray trailing bits or mix the
+ * alphabets: several texts would mean the same bytes.
+ * @returns the bytes. Undefined for a value that mixes alphabets, has inner or wrong padding, non-canonical trailing
+ * bits (RFC 4648 §3.5) or another character.
  */
 export function decodeBase64(text: string): Uint8Array | undefined {
   const length = dataLength(text);
@@ -81,8 +81,9 @@ export function decodeBase64(text: string): Uint8Array | undefined {
 
 /**
  * Decodes the byte sequence (RFC 8941 §3.3.5) of a dictionary field in its usual form: one member, no parameters.
- * @param start label and value up to the first colon, e.g. `sig1=:`.
- * @returns undefined for any other form, and for text that is not base64; the full parser then names the mistake.
+ * @param start the text before the base64, e.g. `sig1=:`.
+ * @returns undefined for any other form, and for text that is not base64. The caller's full parser then names the
+ * mistake.
  */
 export function fastBytes(field: string, start: string): Uint8Array | undefined {
   const end = field.length - 1;
@@ -102,28 +103,28 @@ function encode(bytes: Uint8Array, alphabet: string): string {
   return text;
 }
 
-/** Base64 in the standard alphabet, padded (RFC 4648 §4): the form of RFC 8941 byte sequences. */
+/** Returns base64 in the standard alphabet, padded (RFC 4648 §4): the form of RFC 8941 byte sequences. */
 export function encodeBase64(bytes: Uint8Array): string {
   const text = encode(bytes, STANDARD);
   return text + '='.repeat((4 - (text.length % 4)) % 4);
 }
 
-/** Base64 in the URL-safe alphabet, unpadded (RFC 4648 §5): the form of this profile (contract.md §5.4). */
+/** Returns base64 in the URL-safe alphabet, unpadded (RFC 4648 §5): the form of this profile (contract.md §5.4). */
 export function encodeBase64Url(bytes: Uint8Array): string {
   return encode(bytes, URL_SAFE);
 }
 
 /**
- * Node's `Buffer`, if the runtime has one. It takes short buffers from a pool, in a third of the encoder's time,
- * and OpenSSL then needs no memory of its own for them.
+ * Node's `Buffer`, if the runtime has one. It encodes short texts into memory from a pool, in a third of
+ * `TextEncoder`'s time. OpenSSL then needs no memory of its own for these bytes.
  */
 const pool: Pick<typeof Buffer, 'from'> | undefined = (globalThis as { readonly Buffer?: typeof Buffer })
   .Buffer;
 
-// Shared, because it has no state between two texts, and making one costs as much as using it.
+// One encoder for all texts, because it keeps no state between two texts, and making one costs as much as using it.
 const encoder: InstanceType<typeof TextEncoder> = new TextEncoder();
 
-/** The UTF-8 bytes of a text; a lone surrogate becomes U+FFFD. */
+/** Returns the UTF-8 bytes of a text; a lone surrogate becomes U+FFFD. */
 export function utf8(text: string): Uint8Array {
   return pool?.from(text) ?? encoder.encode(text);
 }

@@ -1,5 +1,5 @@
-// Test face of `src/codec`: what tests, bench and scripts import from it that no public entry exports.
-// Nothing in `src` imports it, and no bundle contains it (CONTRIBUTING.md).
+// Exports names of `src/codec` that tests, benchmarks and scripts need, and no public entry has.
+// Nothing in `src` imports this file, and no bundle contains it (CONTRIBUTING.md).
 
 export { canonicalJson } from './canonical-json.ts';
 export { decodeBase64, encodeBase64, encodeBase64Url, hex, utf8 } from './encoding.ts';

@@ -3,27 +3,23 @@
 
 import { nameOf, stringEnd } from './json-reader.ts';
 
-/** Example: 9007199254740993 becomes …992. */
-
 /**
- * The exact values, each in one normal form, by the object or list that contains the number, and then by name or
- * index.
+ * The numbers in a JSON text that a double cannot represent (9007199254740993 becomes …992), with their exact values.
+ * The outer key is the object or list that contains the number, the inner key the name or index. Each value is in the
+ * normal form of `exactText`.
  */
 export type InexactNumbers = ReadonlyMap<object, ReadonlyMap<string | number, string>>;
 
-/** The inexact numbers in a text, and the paths to the first few. */
+/** The numbers in a text that a double cannot represent, and the paths to the first few of them. */
 export interface InexactFound {
   readonly numbers: InexactNumbers;
   readonly paths: readonly (readonly (string | number)[])[];
 }
 
-/**
- * Matches a number with sixteen digits or more, or with an exponent. A double represents every other number
- * exactly.
- */
+/** Matches a number with sixteen digits or more, or with an exponent. All other numbers are exact in a double. */
 const SUSPECT = /[[:,\s]-?(?:\d[\d.]{15}|\d[\d.]*[eE])/;
 
-/** Most paths that a warning names. */
+/** The maximum number of paths that a warning names. */
 const MAX_PATHS = 5;
 
 interface Level {
@@ -37,14 +33,14 @@ interface Scan {
   readonly levels: Level[];
   readonly numbers: Map<object, Map<string | number, string>>;
   readonly paths: (string | number)[][];
-  /** The last string, with its quotes. */
+  /** The JSON string that was read last, with its quotes. Before a colon it is a member's name. */
   string: string;
 }
 
 /**
- * Finds the inexact numbers in a text, in linear time.
+ * Finds the numbers in a text that a double cannot represent, in linear time.
  * @param value the parsed text. Only its own members are read, and nothing is changed.
- * @returns undefined if there are none.
+ * @returns undefined if there are no such numbers.
  */
 export function inexactNumbers(text: string, value: object): InexactFound | undefined {
   if (!SUSPECT.test(text)) return undefined;
@@ -54,7 +50,10 @@ export function inexactNumbers(text: string, value: object): InexactFound | unde
   return numbers.size === 0 ? undefined : { numbers, paths };
 }
 
-/** Processes the text at one position. @returns the last index that was processed. */
+/**
+ * Processes the string, number or sign that begins at this index.
+ * @returns the last index that was processed.
+ */
 function step(scan: Scan, at: number): number {
   const level = scan.levels.at(-1);
   const char = scan.text.charAt(at);
@@ -102,8 +101,8 @@ function number(scan: Scan, at: number): number {
 }
 
 /**
- * The normal form of a number, which differs from every other JSON text. Undefined if a double represents the
- * number.
+ * Returns the exact value of a number in normal form, after a `~` that no JSON text begins with. Undefined if a double
+ * represents the number.
  */
 function exactText(token: string): string | undefined {
   const held = Number(token);
@@ -113,16 +112,16 @@ function exactText(token: string): string | undefined {
 
 const NUMBER = /^(-?)0*(\d*)(?:\.(\d+))?(?:[eE](?:\+|(-))?0*(\d*))?$/;
 /**
- * Most digits of an exponent that a double represents exactly. For longer ones, numbers are equal only if their
- * texts are.
+ * The maximum number of digits of an exponent that is still computed exactly. A number with a longer exponent is kept
+ * as it is written.
  */
 const MAX_EXPONENT = 15;
 
-/** The normal form: sign, digits without leading and trailing zeros, and exponent. */
+/** Returns a number in normal form: sign, digits without leading and trailing zeros, and exponent. */
 function decimal(token: string): string {
   const [, sign = '', whole = '', fraction = '', side = '', shift = ''] = NUMBER.exec(token) ?? [];
   const digits = whole + fraction;
-  // A loop, because `/0+$/` is quadratic in digits like 1000…0001.
+  // A loop finds the trailing zeros, because `/0+$/` is quadratic in digits like 1000…0001.
   let end = digits.length;
   while (end > 0 && digits.charAt(end - 1) === '0') end -= 1;
   const kept = digits.slice(0, end).replace(/^0+/, '');

@@ -1,24 +1,25 @@
-// Parses JSON without V8's `JSON.parse` for objects, because of a bug with escaped member names (verification.md
-// §2.14).
+// Parses JSON objects without V8's `JSON.parse`, which has a bug with escaped member names (verification.md §2.14).
 // Called by `strict-json.ts` for text with an escaped name; other parsers use its scanners too.
 
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
 
-/** Characters that are not part of a number or a literal. */
+/** The characters that end a number or a literal such as `true`. */
 const SIGNS = ' \t\n\r,:[]{}"';
 
 interface Reader {
   readonly text: string;
-  /** Index at which reading goes on. */
+  /** The index in `text` of the next character to read. */
   at: number;
 }
 
 /**
- * Accepts the same texts as `JSON.parse` and returns the same values, in linear time. It is for text with an
- * escaped member name. V8's `JSON.parse` in Node 24 and 26 and in Deno can return such a name as another that the
- * process parsed before. After `{"a":1,"b\\":0}` it reads `{"a":1,"b\u0063":2}` with a member `b\`. Here it only
- * gets single strings, numbers and literals, which it reads correctly.
+ * Parses text that has an escaped member name, in linear time. It accepts the same texts as `JSON.parse`, and returns
+ * the values that `JSON.parse` would return without its bug.
+ *
+ * The bug is in V8, i.e. in Node 24 and 26 and in Deno. In place of an escaped name, its `JSON.parse` can return a name
+ * from a text that the process parsed before. After `{"a":1,"b\\":0}` it reads `{"a":1,"b\u0063":2}` with a member
+ * `b\`. Here `JSON.parse` gets only single strings, numbers and literals, which it reads correctly.
  *
  * Recurses once per level, so callers must limit the depth.
  * @throws SyntaxError that names the position and quotes nothing.
@@ -44,7 +45,10 @@ export function stringEnd(text: string, start: number): number {
   return at;
 }
 
-/** The member name in a JSON string, unescaped. @param literal with its quotes. */
+/**
+ * Returns the member name in a JSON string, unescaped.
+ * @param literal the string with its quotes.
+ */
 export const nameOf = (literal: string): string =>
   literal.includes('\\') ? String(JSON.parse(literal)) : literal.slice(1, -1);
 
@@ -82,7 +86,10 @@ function readArray(reader: Reader): unknown[] {
   return items;
 }
 
-/** Skips the opening bracket. @returns false if `close` follows, which is then skipped too. */
+/**
+ * Skips the opening bracket.
+ * @returns false if the object or list is empty: `close` follows, which is then skipped too.
+ */
 function opens(reader: Reader, close: string): boolean {
   reader.at += 1;
   if (next(reader) !== close) return true;
@@ -90,7 +97,10 @@ function opens(reader: Reader, close: string): boolean {
   return false;
 }
 
-/** Skips the character after a member or an item. @returns true if it was a comma, false if it was `close`. */
+/**
+ * Skips the character after a member or an item.
+ * @returns true if that character was a comma, false if it was `close`.
+ */
 function goesOn(reader: Reader, close: string): boolean {
   const sign = next(reader);
   if (sign !== ',' && sign !== close) fail(reader);
@@ -113,7 +123,7 @@ function readScalar(reader: Reader, end: number): unknown {
   }
 }
 
-/** The next character that is not white space; empty at the end of the text. */
+/** Skips white space, and returns the next character; empty at the end of the text. */
 function next(reader: Reader): string {
   let char = reader.text.charAt(reader.at);
   while (char === ' ' || char === '\n' || char === '\r' || char === '\t') {

@@ -9,25 +9,25 @@ export function isJsonObject(value: unknown): value is JsonObject {
 }
 
 /**
- * Returns the member of that name, or undefined. `null` is treated as absent, because many senders write it for
- * that.
+ * Returns the object's own member of that name. Undefined if it is absent or `null`, because many senders write `null`
+ * for an absent member.
  */
 export function present(object: JsonObject, name: string): unknown {
-  // The value is read first, because most of the looked-up members are absent. `hasOwn` then excludes a value that
-  // somebody added to `Object.prototype`.
+  // The value is read first, because most looked-up members are absent. `hasOwn` then excludes a value that somebody
+  // added to `Object.prototype`.
   const value = object[name] ?? undefined;
   return value !== undefined && Object.hasOwn(object, name) ? value : undefined;
 }
 
-/** The member of that name if it is a string. */
+/** Returns the member of that name if it is a string; otherwise undefined. */
 export function textMember(object: JsonObject, name: string): string | undefined {
   const value = present(object, name);
   return typeof value === 'string' ? value : undefined;
 }
 
 /**
- * The object without those of its own members that are `null`, because many senders write that for absence. Nested
- * objects are not changed.
+ * Returns the object without its own members that are `null`, because many senders write `null` for an absent member.
+ * Nested objects are not changed.
  */
 export function withoutNulls(object: JsonObject): JsonObject {
   const kept = Object.entries(object).filter(([, value]) => value !== null);
@@ -37,8 +37,8 @@ export function withoutNulls(object: JsonObject): JsonObject {
 type Defined<T> = { [K in keyof T]?: Exclude<T[K], undefined> };
 
 /**
- * Returns `members` without the undefined ones, so that an optional member is either present with a value or
- * absent. Use it only for names from our code, not for a sender's.
+ * Returns `members` without the undefined ones, so that an optional member is either present with a value or absent.
+ * Use it only for names from this package's code, not for a sender's.
  */
 export function defined<T extends Readonly<Record<string, unknown>>>(members: T): Defined<T> {
   const kept: Record<string, unknown> = {};

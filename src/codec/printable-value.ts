@@ -1,36 +1,36 @@
 // Makes any value short and printable before it is passed to a log, a hook, a span or a caller (verification.md
-// §2.30). It is done in one place, so that code that builds a message need not consider a seller's text in it.
+// §2.30). Code that builds a message therefore need not consider that it may contain a seller's text.
 
 import { textOf } from '../shared/errors.ts';
 import { isError, isPlainObject } from '../shared/realms.ts';
 import { printableText } from './printable.ts';
 
-/** Most levels of objects, lists and causes that are converted. Values from this package have fewer. */
+/** The maximum depth of objects, lists and error causes that are converted. Values from this package are less deep. */
 const MAX_DEPTH = 8;
-/** Most members of an object, or items of a list. */
+/** The maximum number of members of an object, or of items of a list. */
 const MAX_MEMBERS = 200;
 /**
- * Most characters of all texts and names in one member of the value. Each nested value costs `A_VALUE` characters
- * in addition to its text.
+ * The maximum number of characters of all texts and names within one member of the value. Each nested value counts
+ * `A_VALUE` characters more.
  */
 const MAX_ALL = 16_384;
 const A_VALUE = 8;
 const MAX_FRAMES = 30;
 const MAX_FRAME = 512;
 
-/** Replaces a value that is too deep or too large, or that throws when it is read. */
+/** The text that replaces a value that is too deep or too large, or that throws when it is read. */
 const LEFT_OUT = '…';
 
-/** The current depth, and the number of characters that are left. */
+/** The state of a conversion: the current depth, and the number of characters that are left. */
 interface Place {
   depth: number;
   left: number;
 }
 
 /**
- * Returns the value with every text in it short and printable. It converts strings, lists, plain objects with their
- * names, and errors with message, stack and causes. Any other object is returned unchanged, and so is a value that
- * is already printable.
+ * Returns the value with every text in it short and printable. Converts strings, lists, plain objects with their
+ * names, and errors with message, stack and causes. Any other object is returned unchanged, and so is a value that is
+ * already printable.
  */
 export function printableValue<T>(value: T): T {
   try {
@@ -65,7 +65,10 @@ function printedObject(value: Readonly<Record<string, unknown>>, place: Place): 
   if (names.length > MAX_MEMBERS) {
     return printedObject(Object.fromEntries(Object.entries(value).slice(0, MAX_MEMBERS)), place);
   }
-  /** Made only if something changes, because nearly every value is printable already. */
+  /**
+   * The converted members. The list is made only if something changes, because nearly every value is printable
+   * already.
+   */
   let copy: [string, unknown][] | undefined;
   let at = 0;
   for (const name of names) {
@@ -80,9 +83,9 @@ function printedObject(value: Readonly<Record<string, unknown>>, place: Place): 
 }
 
 /**
- * The printable form of a member. The length of its name counts too, because a list of names can be as long as one
- * of texts. Each member of the outermost value has a limit of its own, so that one long member does not displace
- * the others.
+ * Returns the printable form of a member. The length of the member's name counts too, because a list of names can be
+ * as long as one of texts. Each member of the outermost value has a limit of its own, so that one long member does not
+ * displace the others.
  */
 function printedMember(name: string, member: unknown, place: Place): unknown {
   if (place.depth === 0) place.left = MAX_ALL;
@@ -94,7 +97,8 @@ function printedMember(name: string, member: unknown, place: Place): unknown {
 }
 
 /**
- * A copy of the error with the same class. Its stack is one line with class and message, followed by the frames.
+ * Returns a printable copy of the error with the same class. The copy's stack is one line with class and message,
+ * followed by the frames.
  */
 function printedError(error: Error, place: Place): Error {
   const { stack } = error;
@@ -135,7 +139,10 @@ function isOwnStack(stack: unknown): boolean {
   );
 }
 
-/** The frames after the message. The message is skipped, because a text in it may look like a frame. */
+/**
+ * Returns the stack frames that follow the message. The message is skipped first, because its text may look like a
+ * frame.
+ */
 function framesOf(message: string, stack: unknown): readonly string[] {
   const text = typeof stack === 'string' ? stack : '';
   const at = text.indexOf(message);
@@ -147,8 +154,8 @@ function framesOf(message: string, stack: unknown): readonly string[] {
 }
 
 /**
- * The base class of errors whose message or cause may contain text of others, e.g. of a seller's answer. That text
- * is shortened, and unprintable characters are replaced.
+ * The base class of errors whose message or cause may contain foreign text, e.g. of a seller's answer. That text is
+ * shortened, and unprintable characters are replaced.
  */
 export abstract class PrintableError extends Error {
   /**

@@ -2,8 +2,8 @@
 // Called by calls to sellers and to the registry.
 
 /**
- * The time in ms that a `Retry-After` header asks to wait (RFC 9110 §10.2.3). It has a number of seconds, or a date
- * that begins with the name of a weekday. Undefined for anything else.
+ * Returns the time in ms that a `Retry-After` header asks to wait (RFC 9110 §10.2.3). The header has a number of
+ * seconds, or a date that begins with the name of a weekday. Undefined for anything else.
  * @param now Unix ms.
  */
 export function retryAfterMs(value: string | null, now: number): number | undefined {

@@ -7,9 +7,12 @@ import { sanitizedName } from './printable.ts';
 const QUOTE_BYTE = 0x22;
 const COLON = 0x3a;
 const BACKSLASH_BYTE = 0x5c;
-/** The only bit in which `[` and `{` differ, and also `]` and `}`. */
+/** The only bit in which the ASCII codes of `[` and `{` differ, and those of `]` and `}`. */
 const BRACKET_BIT = 0x20;
-/** Digits, commas and white space have lower codes than brackets, so one comparison skips them. */
+/**
+ * The highest ASCII code below that of `[`, the lowest bracket. Digits, commas and white space have no higher code, so
+ * one comparison skips them.
+ */
 const LAST_BEFORE_BRACKETS = 0x5a;
 const OPEN = 0x7b;
 const CLOSE = 0x7d;
@@ -23,8 +26,8 @@ export interface MemberCount {
 }
 
 /**
- * Counts members in one pass over the bytes. It searches only ASCII bytes, which never occur inside a longer UTF-8
- * sequence. Strings are skipped in a loop here, not in a function, which saves half of the time.
+ * Counts members in one pass over the bytes. Only ASCII bytes are looked for, which never occur inside a longer UTF-8
+ * sequence. Strings are skipped by an inner loop, not by a function, which saves half of the time.
  * @returns undefined for text with more than `most` levels of brackets.
  */
 // oxlint-disable-next-line complexity -- one loop over every byte of a body: a call for each would be half of its time
@@ -65,13 +68,16 @@ export function countMembers(bytes: Uint8Array, most: number): MemberCount | und
 const QUOTE = '"';
 
 /**
- * Returns names that occur twice in one object, compared after unescaping, in the order of their second occurrence.
- * It is slower than counting, and is for valid JSON that is known to have a duplicate.
- * @param limit stop after that many different names.
+ * Returns the names that occur twice in one object, compared after unescaping, in the order of their second
+ * occurrence. It is slower than counting members, so call it only for valid JSON that is known to have a duplicate.
+ * @param limit the number of different names after which the search stops.
  */
 export function duplicateNames(text: string, limit: number): readonly string[] {
   const found = new Set<string>();
-  /** The names of each open object; undefined for an array. */
+  /**
+   * One entry for each object or array that is open at this position: an object's names so far, or undefined for an
+   * array.
+   */
   const open: (Set<string> | undefined)[] = [];
   let lastString = '';
   for (let at = 0; at < text.length && found.size < limit; at += 1) {
@@ -106,7 +112,10 @@ export function duplicateNames(text: string, limit: number): readonly string[] {
   return [...found];
 }
 
-/** A refusal. `detail` is for the owner's log: at most it names members, sanitized, and never quotes the body. */
+/**
+ * The result for a body that is refused. `detail` is for the owner's log: it may name members, sanitized, but never
+ * quotes the body.
+ */
 interface Refused {
   readonly ok: false;
   readonly detail: string;
@@ -118,20 +127,20 @@ type StrictJson =
   { readonly ok: true; readonly value: Record<string, unknown>; readonly text: string } | Refused;
 type StrictJsonValue = { readonly ok: true; readonly value: unknown; readonly text: string } | Refused;
 
-/** Most levels of objects and arrays, including the body itself. */
+/** The maximum number of levels of objects and arrays, including the body itself. */
 export const MAX_DEPTH = 256;
 
-/** Most duplicate names that a log line shows (verification.md §2.30). */
+/** The maximum number of duplicate names that a log line shows (verification.md §2.30). */
 const MAX_NAMES = 4;
 
 // `ignoreBOM` keeps a BOM in the text, so that the text is refused; by default the BOM would be dropped.
 const UTF8: InstanceType<typeof TextDecoder> = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
 /**
- * Performs check 14 (verification.md §2.14). The body must be UTF-8 and a JSON object, and no object at any depth
- * may have a name twice, compared after unescaping. It takes linear time and never throws. A member called
- * `__proto__` becomes an own property like any other.
- * @param maxDepth most levels of objects and arrays.
+ * Performs check 14 (verification.md §2.14). The body must be UTF-8 and a JSON object, and no object at any depth may
+ * have a name twice, compared after unescaping. Takes linear time and never throws. A member called `__proto__`
+ * becomes an own property like any other.
+ * @param maxDepth the maximum number of levels of objects and arrays.
  */
 export function parseStrictObject(bytes: Uint8Array, maxDepth: number = MAX_DEPTH): StrictJson {
   const parsed = parseStrictJson(bytes, maxDepth);
@@ -142,13 +151,13 @@ export function parseStrictObject(bytes: Uint8Array, maxDepth: number = MAX_DEPT
     : refuse('the body is not a JSON object');
 }
 
-/** As `parseStrictObject`, for any JSON value. */
+/** Parses and checks as `parseStrictObject` does, but accepts any JSON value. */
 export function parseStrictJson(bytes: Uint8Array, maxDepth: number = MAX_DEPTH): StrictJsonValue {
   const read = parseUnchecked(bytes, maxDepth);
   return read.ok ? checkNames(read) : read;
 }
 
-/** Parsed JSON whose names have not been checked yet. */
+/** A parsed JSON text that is not yet checked for repeated names in an object. */
 interface Unchecked {
   readonly ok: true;
   readonly value: unknown;
@@ -157,12 +166,16 @@ interface Unchecked {
   readonly members: number;
 }
 
-/** The first step of `parseStrictJson`, for callers that do something else before the second, `checkNames`. */
+/**
+ * The first step of `parseStrictJson`, without the check for repeated names. For callers that do something else before
+ * they call `checkNames`.
+ */
 export function parseUnchecked(bytes: Uint8Array, maxDepth: number = MAX_DEPTH): Unchecked | Refused {
   const text = decodeUtf8(bytes);
   if (text === undefined) return refuse('the body is not UTF-8');
   const count = countMembers(bytes, maxDepth);
-  // Checked before parsing, because some engines' JSON.parse recurses, as does all code that reads the value later.
+  // The depth is limited before parsing, because some engines' JSON.parse recurses, as does all code that reads the
+  // value later.
   if (count === undefined) return refuse(`the body nests deeper than ${maxDepth} levels`);
   const value = count.escapedNames ? parse(text, readJson) : parse(text, JSON.parse);
   if (value === undefined) {
@@ -171,9 +184,10 @@ export function parseUnchecked(bytes: Uint8Array, maxDepth: number = MAX_DEPTH):
   return { ok: true, value, text, members: count.members };
 }
 
-/** The second step: checks that no object has a name twice. */
+/** The second step of `parseStrictJson`: checks that no object has a name twice. */
 export function checkNames({ value, text, members }: Unchecked): StrictJsonValue {
-  // Each colon outside strings is a member, but JSON.parse keeps only one of several members with the same name.
+  // Each colon outside strings is a member in the text. The value has fewer members if a name occurs twice, because
+  // JSON.parse keeps only one of them.
   if ((isObject(value) ? ownMembers(value) : 0) !== members) return refuseDuplicates(text);
   return { ok: true, value, text };
 }
@@ -191,8 +205,8 @@ function decodeUtf8(bytes: Uint8Array): string | undefined {
 }
 
 /**
- * Returns undefined for an error, whose message is dropped because it may quote the body. No JSON text gives
- * undefined.
+ * Returns undefined if the text is no JSON; no JSON text gives undefined. The error is dropped, because its message
+ * may quote the body.
  */
 function parse(text: string, read: (text: string) => unknown): unknown {
   try {
@@ -207,9 +221,9 @@ function isObject(value: unknown): value is Record<string, unknown> {
 }
 
 /**
- * Number of own members of all objects in `value`; MAX_DEPTH limits the recursion. A `for-in` loop reads an
- * object's hidden class instead of building a list of its names. Members that somebody added to `Object.prototype`
- * are not counted.
+ * Returns the number of own members of all objects in `value`; MAX_DEPTH limits the recursion. A `for-in` loop is
+ * fast, because it reads an object's hidden class instead of building a list of names. Members that somebody added to
+ * `Object.prototype` are not counted.
  */
 function ownMembers(value: object): number {
   let count = 0;
@@ -219,8 +233,7 @@ function ownMembers(value: object): number {
   }
   const members = value as Readonly<Record<string, unknown>>;
   for (const name in members) {
-    // V8 can omit exactly this call if the loop has just read the name from the hidden class, but not
-    // `Object.hasOwn`.
+    // V8 can skip this call, but not `Object.hasOwn`, if the loop has just read the name from the hidden class.
     if (!Object.prototype.hasOwnProperty.call(members, name)) continue;
     const member = members[name];
     count += isObject(member) ? 1 + ownMembers(member) : 1;

@@ -4,8 +4,8 @@ import type { AdmissionPressure } from '../keys/admission-pressure.ts';
 import type { NameLookUp } from '../keys/key-resolver.ts';
 
 /**
- * The option `advanced` of `createReceiver`: settings that follow from other options or rarely change. The page
- * docs/options.md says when to change each.
+ * The option `advanced` of `createReceiver`: settings whose defaults follow from other options, or that rarely change.
+ * The page docs/options.md says when to change each.
  */
 export interface AdvancedOptions {
   /**
@@ -41,7 +41,7 @@ export interface AdvancedOptions {
    * times `maxBodyBytes`, at least 134 217 728.
    */
   readonly maxBufferedBytes?: number;
-  /** The estimated memory for all key documents and revocation lists, bytes. Default: 536 870 912. */
+  /** The largest estimated memory for all key documents and revocation lists, bytes. Default: 536 870 912. */
   readonly maxKeyDocumentBytes?: number;
   /**
    * The way in which Node looks up the host names of key URLs. `direct` asks DNS servers, so that one seller's

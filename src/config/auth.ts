@@ -1,5 +1,6 @@
 // Checks the options `auth` and `notificationToken` of a sender, and turns them into policies (verification.md §6.2,
-// §6.8, §6.9). The list of senders calls it; senders of deliveries check their secrets by `requireSecret`.
+// §6.8, §6.9). The code that reads the list of senders calls this. Code that sends webhooks checks its secrets by
+// `requireSecret`.
 import { isFieldName } from '../auth/rfc9421/signature-base.ts';
 import { ConfigError } from '../shared/errors.ts';
 import type { Protocols } from '../shared/wire-names.ts';
@@ -9,10 +10,12 @@ import { oneOf, onlyKnown, refuseRepeated } from './validate.ts';
 /** The least number of characters of a legacy credential (contract.md §4.3). */
 const MIN_SECRET_LENGTH = 32;
 
-/** The least number of characters that sellers take as `push_notification_config.token`. */
+/** The least number of characters that sellers accept in `push_notification_config.token`. */
 const MIN_TOKEN_LENGTH = 16;
 
-/** @throws ConfigError for a credential that is too short to be one. */
+/**
+ * Requires a credential, a string of at least `least` characters. @throws ConfigError if it is shorter or no string.
+ */
 export function requireSecret(
   where: string,
   secret: unknown,
@@ -58,7 +61,7 @@ function tokenHeader(where: string, header: unknown, protocols: Protocols): { re
 }
 
 /**
- * The policy of the registered authentication. @throws ConfigError for anything but one kind of auth with usable
+ * Returns the policy for the option `auth`. @throws ConfigError for anything but one kind of authentication with usable
  * credentials.
  */
 export function authPolicy(where: string, auth: Sender['auth'], protocols: Protocols): AuthPolicy {
@@ -91,8 +94,8 @@ export function authPolicy(where: string, auth: Sender['auth'], protocols: Proto
 }
 
 /**
- * The policy of the notification token.
- * @throws ConfigError for an unusable token, and beside a bearer token, which is the same thing.
+ * Returns the policy for the option `notificationToken`.
+ * @throws ConfigError for an unusable token. Also for a sender with a bearer token, which serves the same purpose.
  */
 export function tokenPolicy(
   where: string,

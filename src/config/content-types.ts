@@ -1,8 +1,11 @@
-// Checks the option `contentTypes` (verification.md §7.25). The configuration calls it; `explain` and the settings
-// that a refusal names ask `isAdmissible`.
+// Checks the option `contentTypes` (verification.md §7.25). The configuration calls this file. The command `explain`
+// and the advice about refused media types call `isAdmissible`.
 import { ConfigError } from '../shared/errors.ts';
 
-/** `application/` and a name of RFC 6838 §4.2 that ends in `+json`; no wildcard, no parameters. */
+/**
+ * Matches a type that the option `contentTypes` may name: `application/` and a name of RFC 6838 §4.2 that ends in
+ * `+json`, without wildcard and parameters.
+ */
 const ADMISSIBLE = /^application\/[a-z0-9][a-z0-9!#$&^_.+-]{0,120}\+json$/i;
 
 /** True if the option `contentTypes` may name the type. */
@@ -10,7 +13,7 @@ export const isAdmissible = (type: unknown): type is string =>
   typeof type === 'string' && ADMISSIBLE.test(type);
 
 /**
- * The media types that are accepted beside `application/json`, lower case.
+ * Returns the media types that are accepted in addition to `application/json`, in lower case.
  * @throws ConfigError for anything but a list of types of the form `application/…+json`.
  */
 export function contentTypes(types: unknown): ReadonlySet<string> {

@@ -1,5 +1,5 @@
-// The table of all options: kind, default and bounds of each, and the checks that follow from it (admission.md
-// §2.12). The checks of a receiver's and of a verifier's options call it.
+// The table of all options (kind, default and bounds of each), and the checks that follow from the table (admission.md
+// §2.12). Called by the checks of a receiver's and of a verifier's options.
 import { ConfigError } from '../shared/errors.ts';
 import type { WorkerOptions } from '../inbox/inbox-contract.ts';
 import type { AdvancedOptions } from './advanced-options.ts';
@@ -8,20 +8,20 @@ import type { Durability } from '../stores/store.ts';
 import { LONGEST_LEASE_MS, LONGEST_WAIT_MS } from '../stores/constants.ts';
 import { flag, MAX_TIMER_MS, oneOf, onlyKnown, wholeNumber } from './validate.ts';
 
-/** The moment at which handlers run: before the reply, or later from the inbox. */
+/** The mode: handlers run before the answer (`inline`), or later in a worker (`inbox`). */
 export type Mode = NonNullable<ReceiverOptions['mode']>;
 
-/** Members of `O` that are whole numbers. */
+/** The names of the members of `O` that are whole numbers. */
 type NumberNames<O> = { [K in keyof O]-?: NonNullable<O[K]> extends number ? K : never }[keyof O];
 
-/** Options that are whole numbers, and those under `advanced`. */
+/** The names of options that are whole numbers. `AdvancedNumber` has those under `advanced`. */
 type NumberName = NumberNames<ReceiverOptions>;
 type AdvancedNumber = NumberNames<AdvancedOptions>;
 
-/** All numbers, given or by default. */
+/** The values of all options that are numbers, given or by default. */
 export type Numbers = Readonly<Record<NumberName | AdvancedNumber, number>>;
 
-/** Options that other defaults depend on: they are read first. */
+/** The options from which defaults of other options are computed. They are read first. */
 type Before = Pick<
   Numbers,
   'maxBodyBytes' | 'leaseMs' | 'handlerDeadlineMs' | 'maxNonces' | 'maxNoncesPerSender'
@@ -34,17 +34,22 @@ interface NumberRule<S = number | ((before: Before) => number)> {
   readonly max?: number;
 }
 
-/** A choice of words. Without a default, `S` is undefined. */
+/**
+ * The rule of an option that is one of several words. `S` is the type of the default, undefined if there is no default.
+ */
 interface ChoiceRule<T, S = T> {
   readonly kind: 'choice';
   readonly of: readonly T[];
   readonly standard: S;
 }
 
-/** Options that are one of some words, and have a default. */
+/** The names of options that are one of several words and have a default. */
 type ChoiceName = 'mode' | 'verification' | 'hostCheck';
 
-/** `special`: checked by a function of its own. A flag is off by default. */
+/**
+ * The rule of an option. `special`: a function of its own checks the option. `flag`: true or false; the default is
+ * false.
+ */
 type Rule =
   NumberRule | ChoiceRule<string, string | undefined> | { readonly kind: 'flag' | 'function' | 'special' };
 
@@ -65,25 +70,28 @@ const FUNCTION: Rule = { kind: 'function' };
 const SPECIAL: Rule = { kind: 'special' };
 
 export const DAY_MS = 86_400_000;
-/** A record must outlive the nonces that are bound to it (at most 7 min), or a retry would count as a replay. */
+/**
+ * The shortest `retentionMs`. A stored event must outlive the nonces that are bound to it (at most 7 min); otherwise a
+ * retry would count as a replay.
+ */
 const MIN_RETENTION_MS = 600_000;
 const MAX_RETENTION_MS = 8 * DAY_MS;
 
 /**
- * A default by mode. In the inbox nobody waits for the handler, and a worker holds many leases: both times may be
- * longer.
+ * Makes a default that depends on the mode. In mode `inbox` no seller waits for the handler, and a worker holds many
+ * leases. So `handlerDeadlineMs` and `leaseMs` are longer there.
  */
 const byMode =
   (inline: number, inbox: number) =>
   ({ mode }: Before): number =>
     mode === 'inbox' ? inbox : inline;
 
-/** Twice `ms`, and not less than `least`; a timer has to hold it. */
+/** Returns twice `ms`, but at least `least`, and at most the longest time of a timer. */
 const twice = (ms: number, least: number): number => Math.min(Math.max(least, 2 * ms), MAX_TIMER_MS);
 
 const DURABILITIES = ['process', 'disk', 'failover'] as const;
 
-/** Every option: its kind, default and bounds. `ReceiverOptions` says what each is for. */
+/** Every option: its kind, default and bounds. The comments of `ReceiverOptions` describe each option. */
 export const OPTIONS: {
   readonly [K in keyof Required<ReceiverOptions>]: K extends NumberName
     ? NumberRule
@@ -105,12 +113,13 @@ export const OPTIONS: {
   contentTypes: SPECIAL,
   maxBodyBytes: count(1_048_576),
   handlerDeadlineMs: timer(byMode(8_000, 900_000)),
-  // A lease is renewed four times, at most once per ms: hence 4.
+  // The minimum is 4, because a lease is renewed four times, at most once per ms.
   leaseMs: count(byMode(8_000, 30_000), 4, LONGEST_LEASE_MS),
   retentionMs: SPECIAL,
   maxRecordsPerSender: count(1_000_000),
   maxPendingBytesPerSender: count(268_435_456),
-  // The widest comes first. No cap may exceed the one before it, which would be reached sooner.
+  // The widest limit comes first. No limit may exceed the one in the line above, because that one would be reached
+  // sooner.
   maxNonces: count(10_000_000),
   maxNoncesPerSender: count(({ maxNonces }) => Math.min(200_000, maxNonces)),
   maxNoncesPerKey: count(({ maxNoncesPerSender }) => Math.min(100_000, maxNoncesPerSender)),
@@ -135,7 +144,7 @@ export const ADVANCED: {
   readonly [K in keyof Required<AdvancedOptions>]: K extends AdvancedNumber ? NumberRule : Rule;
 } = {
   renewMs: timer(({ leaseMs }) => Math.floor(leaseMs / 4)),
-  // In mode `inline` the first copy is answered by its deadline, too.
+  // In mode `inline` a duplicate waits for as long as the first copy's handler may run.
   waitMs: timer(({ mode, handlerDeadlineMs }) => (mode === 'inbox' ? 8_000 : handlerDeadlineMs), 0),
   maxRunMs: timer(({ handlerDeadlineMs }) => twice(handlerDeadlineMs, 900_000)),
   queueUnattendedMs: timer(({ leaseMs }) => twice(leaseMs, 60_000)),
@@ -149,18 +158,21 @@ export const ADVANCED: {
   admissionPressure: SPECIAL,
 };
 
-/** The advice for each of these names at the top level: it belongs into `advanced`. */
+/** Returns, for each name, the advice that the option belongs in `advanced`. */
 const insideAdvanced = (names: object): Readonly<Record<string, string>> =>
   Object.fromEntries(Object.keys(names).map((name) => [name, `advanced: { ${name}: … }`]));
 
-/** Numbers of the option `retry`. */
+/** The members of the option `retry`, with their defaults and bounds. */
 export const RETRY: { readonly [K in keyof Required<RetryOptions>]: NumberRule<number> } = {
   attempts: count(12),
   baseMs: count(1_000),
   maxMs: count(300_000, 1, LONGEST_WAIT_MS),
   crashes: count(5),
 };
-/** Numbers of the option `worker`. Without a given `batch`, it is `concurrency`. */
+/**
+ * The members of the option `worker`, with their defaults and bounds. If `batch` is not given, it is set to
+ * `concurrency`.
+ */
 export const WORKER: { readonly [K in keyof Required<WorkerOptions>]: NumberRule<number> } = {
   concurrency: count(10, 1, 10_000),
   batch: count(10, 1, 10_000),
@@ -171,7 +183,7 @@ export const WORKER: { readonly [K in keyof Required<WorkerOptions>]: NumberRule
 export type AnyOptions = Omit<ReceiverOptions, 'store' | 'handlers'> &
   Partial<Pick<ReceiverOptions, 'store'>>;
 
-/** The names of the options that exist. */
+/** The names of the options that exist, and of those under `advanced`. */
 interface Known {
   readonly options: object;
   readonly advanced: object;
@@ -179,9 +191,12 @@ interface Known {
 
 const RECEIVERS: Known = { options: OPTIONS, advanced: ADVANCED };
 
-/** Checks names, and each option by itself, except the special ones. @throws ConfigError with the fix. */
+/**
+ * Checks the names of all options, and each value by its rule, except rules of kind `special`. @throws ConfigError with
+ * the fix.
+ */
 export function checkEach(options: AnyOptions, known: Known = RECEIVERS): void {
-  // A misspelt option would silently do nothing.
+  // An unknown name is refused, because a misspelt option would silently do nothing.
   onlyKnown('options', options, known.options, insideAdvanced(known.advanced));
   checkRules('', options as ReceiverOptions, OPTIONS);
   const { advanced = {} } = options;
@@ -199,7 +214,8 @@ function checkRules<O extends object>(
     const name = where + member;
     if (rule.kind === 'choice') oneOf(name, value as string | undefined, rule.of);
     if (rule.kind === 'flag') flag(name, value);
-    // A function is called later, and an error of a hook cannot break an answer: a wrong type would go unnoticed.
+    // The type is checked now. Hooks are called later and their errors are ignored, so that a wrong type would go
+    // unnoticed.
     if (rule.kind === 'function' && value !== undefined && typeof value !== 'function') {
       throw new ConfigError(`${name}: must be a function.`);
     }
@@ -207,7 +223,7 @@ function checkRules<O extends object>(
 }
 
 /**
- * Reads all numbers.
+ * Reads all options that are numbers.
  * @throws ConfigError if one is not a whole number within its bounds, or two contradict each other.
  */
 export function numbersIn(options: AnyOptions): Numbers {
@@ -217,7 +233,7 @@ export function numbersIn(options: AnyOptions): Numbers {
     for (const [name, rule] of Object.entries(rules)) {
       if (rule.kind !== 'number') continue;
       const { standard, min, max } = rule;
-      // The numbers that it depends on are read by now: they stand in the table before it.
+      // A default may depend on other numbers. Those precede it in the table, so they have been read.
       const fallback = typeof standard === 'number' ? standard : standard({ ...(numbers as Numbers), mode });
       const value = (given as Readonly<Record<string, number | undefined>>)[name];
       numbers[name] = wholeNumber(where + name, value, fallback, min, max);
@@ -229,7 +245,9 @@ export function numbersIn(options: AnyOptions): Numbers {
   return numbers as Numbers;
 }
 
-/** Reads `retentionMs`, ms. @throws ConfigError if records are forgotten sooner than senders were told. */
+/**
+ * Reads `retentionMs`, ms. @throws ConfigError for a time out of bounds, or for less than 24 h without `toldToSenders`.
+ */
 export function retentionIn({ retentionMs = DAY_MS }: AnyOptions): number {
   if (typeof retentionMs !== 'object' || retentionMs === null) {
     const ms = wholeNumber('retentionMs', retentionMs, DAY_MS, MIN_RETENTION_MS, MAX_RETENTION_MS);
@@ -248,7 +266,7 @@ export function retentionIn({ retentionMs = DAY_MS }: AnyOptions): number {
   return wholeNumber('retentionMs.ms', ms, DAY_MS, MIN_RETENTION_MS, MAX_RETENTION_MS);
 }
 
-/** The durability that a store must have, and the one that its owner declares. */
+/** The durability that a store must have, and the durability that the owner declares for the store. */
 export interface RequiredDurability {
   readonly required: Durability;
   readonly declared: Durability | undefined;
@@ -256,7 +274,7 @@ export interface RequiredDurability {
 
 const DURABILITY_NAMES: Readonly<Record<keyof DurabilityOptions, true>> = { require: true, declared: true };
 
-/** Reads the option `durability`. @throws ConfigError */
+/** Reads the option `durability`. @throws ConfigError for an unknown member or value. */
 export function durabilityIn(options: AnyOptions): RequiredDurability {
   const { durability = {}, store, allowLoopback } = options;
   if (typeof durability !== 'object' || durability === null) {
@@ -265,14 +283,15 @@ export function durabilityIn(options: AnyOptions): RequiredDurability {
   onlyKnown('durability', durability, DURABILITY_NAMES);
   const required = oneOf('durability.require', durability.require, DURABILITIES);
   const declared = oneOf('durability.declared', durability.declared, DURABILITIES);
-  // In development nobody expects memory to survive.
+  // In development (`allowLoopback`) a memory store is accepted, because nobody expects it to survive the process.
   const standard = store?.name === 'memory' && allowLoopback ? 'process' : 'disk';
   return { required: required ?? standard, declared };
 }
 
 /**
- * Reads an object of numbers by a table of them.
- * @throws ConfigError if it has another member, or is no object: a bare number would silently have no effect.
+ * Reads an option that is an object of numbers, by the rules of its members.
+ * @throws ConfigError for an unknown member, and for a value that is no object: a bare number would silently have no
+ * effect.
  */
 export function numbersOf<N extends string>(
   where: string,
@@ -293,12 +312,12 @@ export function numbersOf<N extends string>(
   ) as Record<N, number>;
 }
 
-/** A cap and its value, by the name of the option. */
+/** A limit: the name of the option, and its value. */
 type Cap = readonly [name: string, value: number];
 
 /**
- * Requires a cap to be within a wider one. @throws ConfigError if not: the cap has no effect, because the wider one
- * is reached first.
+ * Requires a limit to be at most as large as a wider limit.
+ * @throws ConfigError if it is larger. Then it has no effect, because the wider limit is reached first.
  */
 export function requireWithin([name, value]: Cap, [wider, most]: Cap): void {
   if (value <= most) return;

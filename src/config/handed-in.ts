@@ -1,5 +1,5 @@
-// Checks the parts that an owner hands to a receiver or a verifier: store, handlers, schemas, registrations, clock,
-// logger (admission.md §2.11). Both resolve their options by it; numbers are checked in defaults.ts.
+// Checks the parts that an owner passes to a receiver or a verifier: store, handlers, schemas, registrations, clock,
+// logger (admission.md §2.11). Called for the options of both. Numbers are checked in defaults.ts.
 import { isJsonObject } from '../codec/members.ts';
 import { ConfigError } from '../shared/errors.ts';
 import type { StandardSchema } from '../events/event.ts';
@@ -40,8 +40,8 @@ function checkSchemas(schemas: unknown): void {
 }
 
 /**
- * Values below this are seconds. A clock that returns them would put every signature outside its window: 401, the end
- * of each event.
+ * A time below this value is taken for seconds instead of ms. With such a clock every signature would be outside its
+ * time window, and answered 401, which is final for the seller.
  */
 const LOOKS_LIKE_SECONDS = 1e11;
 
@@ -59,7 +59,9 @@ function requireFunctions(where: string, handlers: object): void {
   }
 }
 
-/** Requires `other`, which takes the rest, and functions only. */
+/**
+ * Checks that each handler is a function, and that `other` exists, which gets every event without a handler of its own.
+ */
 function checkHandlers(options: ReceiverOptions): void {
   if (typeof options.handlers !== 'object' || options.handlers === null) {
     throw new ConfigError(
@@ -84,13 +86,15 @@ function checkHandlers(options: ReceiverOptions): void {
 
 type Shape = (value: object) => boolean;
 
-/** A shape that has these methods. Functions count as objects here, because some clients are functions. */
+/** Returns a test that is true for a value with the methods `names`. The value may be a function, like some clients. */
 const can =
   (...names: readonly string[]): Shape =>
   (value) =>
     names.every((name) => typeof (value as Readonly<Record<string, unknown>>)[name] === 'function');
 
-/** Values that are often given instead of a store, each with the line to write. The first shape that fits decides. */
+/**
+ * Tests for values that are often passed instead of a store, each with the advice. The first test that fits decides.
+ */
 const INSTEAD_OF_STORE: readonly (readonly [Shape, string])[] = [
   [(value) => typeof value === 'function', 'is a function. Call it: store: sqliteStore(path).'],
   [can('then'), 'is a promise. Await it first.'],
@@ -102,10 +106,13 @@ const INSTEAD_OF_STORE: readonly (readonly [Shape, string])[] = [
 
 const STORE_EXAMPLE = "Give one, e.g. store: sqliteStore('webhooks.db') from 'proto-webhooks/sqlite'.";
 
-/** The stores of the package that have an inbox and an identity, and survive a restart. */
+/** The stores of the package that have an inbox and an identity, and survive a restart; for error messages. */
 const DURABLE_STORES = 'SQLite, Postgres, MySQL, Redis';
 
-/** Requires a store. @throws ConfigError if it is none; the shape of what is often given instead selects the fix. */
+/**
+ * Requires a store. @throws ConfigError if the value is none; for values that are often passed instead, the message
+ * says what to write.
+ */
 function requireStore(store: unknown): asserts store is Store {
   if (store === undefined || store === null) throw new ConfigError(`store: missing. ${STORE_EXAMPLE}`);
   if (typeof store === 'object' && can('accept')(store)) return;
@@ -152,8 +159,8 @@ function checkExpectedStore({ store, expectStoreId }: ReceiverOptions): void {
 }
 
 /**
- * Checks the parts that a verifier is given too. It looks at functions that are called later: their mistakes would go
- * unnoticed, because a logger cannot break an answer.
+ * Checks the options that a verifier has too. Functions that are called later are checked now, because the errors of a
+ * logger are ignored and a mistake would go unnoticed.
  */
 export function checkShared({ advanced, fetch, now, logger }: AnyOptions): void {
   if (advanced?.dns !== undefined && fetch !== undefined) {
@@ -192,7 +199,10 @@ function checkThreshold(name: string, value: unknown, least: number): void {
   );
 }
 
-/** The thresholds, copied. @throws ConfigError if one is unknown or is not a number in its range. */
+/**
+ * Returns a copy of the thresholds for the alarm `admission_pressure`. @throws ConfigError if one is unknown or is not
+ * a number in its range.
+ */
 export function pressureThresholds(thresholds: AdmissionPressure | undefined): AdmissionPressure {
   if (thresholds === undefined) return {};
   if (typeof thresholds !== 'object' || thresholds === null) {
@@ -200,7 +210,7 @@ export function pressureThresholds(thresholds: AdmissionPressure | undefined): A
   }
   onlyKnown('advanced.admissionPressure', thresholds, PRESSURE_NAMES);
   for (const name of PRESSURE_RATIOS) {
-    // With a ratio below one, every key would raise an alarm.
+    // A ratio below one is refused, because every new key would raise an alarm.
     if (thresholds[name] !== undefined) checkThreshold(name, thresholds[name], 1);
   }
   const { ceiling } = thresholds;

@@ -1,10 +1,10 @@
-// Forms the URLs that a seller may have signed when its signature does not verify for `publicUrl` (verification.md
-// §2.34). The trial of a receiver and `explain` search them.
+// Builds the URLs that a seller may have signed when its signature does not verify for `publicUrl` (verification.md
+// §2.34). A receiver's search for a wrong `publicUrl` and the command `explain` try these URLs.
 import type { Target } from '../auth/auth-contract.ts';
 import { canonicalAuthority, type Scheme } from '../auth/rfc9421/host.ts';
 import { canonicalOrUndefined, pathAndQuery, publicUrlOf, type PublicUrl } from './public-url.ts';
 
-/** The source of each part of a URL that a seller may have been given (verification.md §2.34). */
+/** For each part of a URL that a seller may have signed, the source of that part (verification.md §2.34). */
 export interface UrlForm {
   readonly scheme: Scheme;
   readonly authority: Source;
@@ -13,23 +13,23 @@ export interface UrlForm {
 }
 
 /**
- * The configured URL, or the request. `received` is `Host` or `:authority`, and the request target. It is never
- * `X-Forwarded-*`, which anybody can send.
+ * The source of a part of a URL: the configured URL, or the request as received (`Host` or `:authority`, and the
+ * request target). `X-Forwarded-*` is never used, because anybody can send it.
  */
 type Source = 'configured' | 'received';
 
 const SOURCES: readonly Source[] = ['configured', 'received'];
 const SCHEMES: readonly Scheme[] = ['https', 'http'];
 
-/** All eight forms. The configured URL is one of them, so at most seven are left to try. */
+/** All eight combinations of sources. One of them gives the configured URL, so at most seven are left to try. */
 export const URL_FORMS: readonly UrlForm[] = SOURCES.flatMap((path) =>
   SOURCES.flatMap((authority) => SCHEMES.map((scheme) => ({ scheme, authority, path }))),
 );
 
-/** The parts that a URL is put together from. */
+/** The facts from which a URL is put together. */
 export interface UrlEvidence {
   readonly publicUrl: PublicUrl;
-  /** The target that `publicUrl` gives for this request. */
+  /** The URL of this request according to `publicUrl`. */
   readonly target: Target;
   /** The authority as received, before it is parsed. */
   readonly authority: string | undefined;
@@ -37,14 +37,17 @@ export interface UrlEvidence {
   readonly allowLoopback: boolean;
 }
 
-/** A URL that `publicUrl` could be meant to be. */
+/** A URL that may be the right value of `publicUrl`. */
 export interface FormedUrl {
-  /** The URL as the option would have to give it. */
+  /** The value of the option `publicUrl` with which the receiver would expect this URL. */
   readonly publicUrl: string;
   readonly target: Target;
 }
 
-/** The URL of that form; undefined if the evidence gives none, or `publicUrl` could not hold it. */
+/**
+ * Returns the URL whose parts come from the sources in `form`; undefined if a part is missing, or `publicUrl` cannot
+ * have that value.
+ */
 export function formedUrl(form: UrlForm, evidence: UrlEvidence): FormedUrl | undefined {
   try {
     const { publicUrl, target, authority: received } = evidence;
@@ -55,32 +58,34 @@ export function formedUrl(form: UrlForm, evidence: UrlEvidence): FormedUrl | und
       ? formedExact(origin, form, evidence)
       : formedPrefix(origin, form, evidence);
   } catch {
-    // `Host` is malformed, or the option refuses such a URL: http, a fragment, a `*`.
+    // `Host` is malformed, or the option `publicUrl` refuses the URL, e.g. for http, a fragment or a `*`.
     return undefined;
   }
 }
 
 /**
- * The characters that `URL` percent-encodes in a path, of those that a request target can have: `" < > ^ \` { }`
- * (WHATWG URL §1.3).
+ * Matches the encoded form of the path characters `" < > ^ \` { }`. `URL` encodes them, but a sender may have sent them
+ * unencoded (WHATWG URL §1.3).
  */
 const IN_PATH = /%(?:22|3[CE]|5E|60|7[BD])/gi;
-/** The same for a query: `" ' < >`. */
+/** Matches the encoded form of the characters that `URL` percent-encodes in a query: `" ' < >`. */
 const IN_QUERY = /%(?:2[27]|3[CE])/gi;
 /**
- * The same for a query that was taken apart and put together again: all but `%` and the separators of its members.
+ * Matches the encoded form of all characters but `%` and separators, for a query that a platform has parsed and
+ * rebuilt.
  */
 const IN_MEMBERS = /%(?:2[124789ACF]|3[ABCEF]|40|5[BCDE]|60|7[BCD])/gi;
 
-/** The characters that `encodeURIComponent` leaves as they are, and other encoders encode. */
+/** The characters that `encodeURIComponent` leaves as they are, but other encoders encode. */
 const LEFT = /[!'()*]/g;
 const encoded = (character: string): string => `%${character.charCodeAt(0).toString(16).toUpperCase()}`;
 
 const without = (encoded: RegExp, text: string): string => text.replace(encoded, decodeURIComponent);
 
 /**
- * The targets that a sender may have sent if a platform has rewritten one into `url` (verification.md §2.34). Path,
- * query, or both are in another percent-encoding. There are at most seven.
+ * Returns the request targets that a sender may have sent, if a platform has rewritten the target into `url`
+ * (verification.md §2.34). They differ from `url` in the percent-encoding of path, query, or both. There are at most
+ * seven.
  * @param url path and query as the platform gives them.
  */
 export function sentTargets(url: string): readonly string[] {
@@ -95,7 +100,7 @@ export function sentTargets(url: string): readonly string[] {
   return [...sent];
 }
 
-/** Path and query of a canonical URL. */
+/** Returns path and query of a canonical URL. */
 function restOf({ targetUri }: Target): string {
   return targetUri.slice(targetUri.indexOf('/', 'https://'.length));
 }
@@ -107,7 +112,10 @@ function formedExact(origin: string, form: UrlForm, evidence: UrlEvidence): Form
   return formed.kind === 'exact' ? { publicUrl: formed.target.targetUri, target: formed.target } : undefined;
 }
 
-/** Under a prefix, path and query are the request's in any case, so that only the origin can be wrong. */
+/**
+ * Builds the URL for a `publicUrl` that ends in `/*`. Path and query always come from the request, so only the origin
+ * can be wrong.
+ */
 function formedPrefix(origin: string, form: UrlForm, evidence: UrlEvidence): FormedUrl | undefined {
   const { publicUrl, requestTarget, allowLoopback } = evidence;
   if (publicUrl.kind !== 'prefix' || form.path === 'configured') return undefined;

@@ -1,5 +1,5 @@
-// Reads the option `publicUrl`, and checks other URLs of the owner's (admission.md §2.9, contract.md §4.6). The
-// configuration calls it; receivers and registrations take canonical URLs from here.
+// Reads the option `publicUrl`, and checks other URLs in the owner's options (admission.md §2.9, contract.md §4.6). The
+// configuration calls this file; receivers and registrations get canonical URLs from it.
 import { canonicalTargetUri } from '../auth/rfc9421/signature-base.ts';
 import type { Target } from '../auth/auth-contract.ts';
 import { ConfigError } from '../shared/errors.ts';
@@ -10,18 +10,22 @@ export type PublicUrl =
   | { readonly kind: 'exact'; readonly target: Target }
   | { readonly kind: 'prefix'; readonly prefix: string; readonly origin: string };
 
-/** The URLs that sellers were given, each another place of this receiver (verification.md §4.16). */
+/** All URLs at which this receiver is reachable, as sellers were given them (verification.md §4.16). */
 export type Bases = readonly [PublicUrl, ...PublicUrl[]];
 
-/** The most bases. If the request selects none, a signature may cost a verification for each. */
+/**
+ * The most base URLs (values of `publicUrl`). If the request selects none of them, a signature may have to be verified
+ * for each base URL.
+ */
 export const MOST_BASES = 8;
 
 /**
- * A parameter as routers write it: `/:name` or `{name}`. In `://:name` there is none: that is a port without a host.
+ * Matches a path parameter in the notation of routers: `/:name` or `{name}`. In `://:name` nothing matches, because
+ * that is a port without a host.
  */
 const PARAMETER = /(?<!:\/)\/(:[A-Za-z_]\w*)|(\{[^/{}]*\})/;
 
-/** The first `:name` or `{name}` in a path; undefined: none. */
+/** Returns the first `:name` or `{name}` in a path; undefined if there is none. */
 export function parameterIn(path: string): string | undefined {
   const found = PARAMETER.exec(path);
   return found?.[1] ?? found?.[2];
@@ -30,13 +34,15 @@ export function parameterIn(path: string): string | undefined {
 const FIX =
   "Give exactly the URL that sellers were given, e.g. publicUrl: 'https://buyer.example/webhooks/proto'.";
 
-/** The base as the option has it: `https://buyer.example/webhooks/*`, or the one URL. */
+/**
+ * Returns the base URL as it is written in the option `publicUrl`: `https://buyer.example/webhooks/*`, or an exact URL.
+ */
 export const written = (base: PublicUrl): string =>
   base.kind === 'exact' ? base.target.targetUri : `${base.prefix}*`;
 
 /**
- * The bases of the option.
- * @throws ConfigError for an empty list, one of more than eight, a repeated URL, and what `publicUrlOf` refuses.
+ * Reads the option `publicUrl`: one URL, or a list.
+ * @throws ConfigError for an empty list, one of more than eight, a repeated URL, and a URL that `publicUrlOf` refuses.
  */
 export function basesOf(given: string | readonly string[] | undefined, allowLoopback: boolean): Bases {
   if (!Array.isArray(given)) return [publicUrlOf(given as string | undefined, allowLoopback)];
@@ -54,7 +60,7 @@ export function basesOf(given: string | readonly string[] | undefined, allowLoop
 }
 
 /**
- * Reads one URL of the option.
+ * Reads one URL of the option `publicUrl`.
  * @throws ConfigError if `url` is not absolute, not https, or has a part that a receiver's URL cannot have.
  */
 export function publicUrlOf(url: string | undefined, allowLoopback: boolean): PublicUrl {
@@ -73,7 +79,7 @@ export function publicUrlOf(url: string | undefined, allowLoopback: boolean): Pu
   return { kind: 'prefix', prefix: target.targetUri, origin };
 }
 
-/** Refuses a router's pattern in place of the URL that sellers were given. @throws ConfigError */
+/** Refuses a router's pattern, e.g. `/:id`, in place of the URL that sellers were given. @throws ConfigError */
 function requireNoPattern(url: string): void {
   const [path = ''] = url.replace(/\/\*$/, '/').split('?');
   const found = parameterIn(path) ?? (path.includes('*') ? '*' : undefined);
@@ -85,7 +91,10 @@ function requireNoPattern(url: string): void {
   );
 }
 
-/** Refuses a URL that no signature of a seller covers as it is. @throws ConfigError */
+/**
+ * Refuses a URL that sellers cannot sign as it is: without https, with user information or a fragment, or with
+ * characters outside ASCII. @throws ConfigError
+ */
 function requireSignable(url: string, { targetUri }: Target, allowLoopback: boolean): void {
   if (!targetUri.startsWith('https://') && !allowLoopback) {
     throw new ConfigError(
@@ -104,7 +113,7 @@ function requireSignable(url: string, { targetUri }: Target, allowLoopback: bool
   }
 }
 
-/** True if the URL is printable ASCII alone. */
+/** True if the URL has only printable ASCII characters. */
 export const isSignable = (targetUri: string): boolean => !/[^\x21-\x7e]/.test(targetUri);
 
 export function canonicalOrUndefined(url: string): Target | undefined {
@@ -126,19 +135,19 @@ export function requireUrl(where: string, url: unknown, allowLoopback: boolean):
   }
 }
 
-/** Host and path of agent URLs of `proto-webhooks dev`, as `URL` writes them. */
+/** Matches host and path of the agent URLs of simulated sellers (`proto-webhooks dev`), as `URL` writes them. */
 const OF_DEV =
   /^(127\.[\d.]+|0\.0\.0\.0|(.+\.)?localhost\.?|\[::(1|ffff:7f\w*:\w+)?])\/+proto-webhooks-dev\//;
 
-/** True of a seller of `proto-webhooks dev`, at any port of this machine. */
+/** True for the agent URL of a simulated seller (`proto-webhooks dev`), at any port of this machine. */
 export function isOfDev(agentUrl: unknown): boolean {
   const url = URL.parse(String(agentUrl));
   return url !== null && OF_DEV.test(url.hostname + url.pathname);
 }
 
 /**
- * Requires the URL of an agent. @throws ConfigError for what `requireUrl` refuses, and in production for a seller of
- * dev (dev.md §1.4).
+ * Requires an agent URL. @throws ConfigError for a URL that `requireUrl` refuses, and in production for a simulated
+ * seller of `proto-webhooks dev` (dev.md §1.4).
  */
 export function requireAgent(where: string, url: unknown, allowLoopback: boolean): void {
   if (globalThis.process?.env?.['NODE_ENV'] === 'production' && isOfDev(url)) {
@@ -149,7 +158,7 @@ export function requireAgent(where: string, url: unknown, allowLoopback: boolean
   requireUrl(where, url, allowLoopback);
 }
 
-/** Path and query of a request target in origin form or absolute form (RFC 9112 §3.2). */
+/** Returns path and query of a request target in origin form or absolute form (RFC 9112 §3.2). */
 export function pathAndQuery(requestTarget: string): string {
   const absolute = /^[A-Za-z][A-Za-z0-9+.-]*:\/\/[^/?#]*/.exec(requestTarget);
   const rest = absolute ? requestTarget.slice(absolute[0].length) : requestTarget;

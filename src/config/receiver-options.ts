@@ -1,4 +1,4 @@
-// Defines the options of `createReceiver` and the receiver itself: types alone. Every folder that makes or serves a
+// Defines the options of `createReceiver` and the receiver itself: only types. Every folder that makes or serves a
 // receiver imports them (admission.md §2).
 import type { Alarm, Logger } from '../shared/alarms.ts';
 import type { Verification } from '../crypto/engine.ts';
@@ -19,35 +19,35 @@ import type { Durability, Store } from '../stores/store.ts';
 /**
  * Facts about a delivery beside its headers and body, passed to `receiver.verifyAndDispatch` and `receiver.open`.
  *
- * `url` is the target of the request line (path and query, as `req.url` in Node) or the absolute URL, not decoded.
- * Set `urlNormalised` if the platform has rewritten it. The others are the method, and a signal that ends the wait
- * for a duplicate's first copy.
+ * `url` is the target of the request line (path and query, as `req.url` in Node) or the absolute URL, not decoded. Set
+ * `urlNormalised` if the platform has rewritten it. The other members are the method, and a signal that ends a
+ * duplicate's wait for the first copy of its event.
  */
 export interface RequestInfo {
   /** The request target or absolute URL as received. Required if `publicUrl` ends in `/*`. */
   readonly url?: string;
   /**
-   * True if the platform normalised `url`, as in `Request.url`. Characters may then be percent-encoded that were
-   * sent as they are.
+   * True if the platform normalised `url`, as in `Request.url`. Then characters may be percent-encoded that the sender
+   * sent unencoded.
    */
   readonly urlNormalised?: boolean;
   /** The request method. Default: `POST`. */
   readonly method?: string;
-  /** Aborts the wait for the first copy of a duplicate. It does not stop a running handler. */
+  /** A signal that ends a duplicate's wait for the first copy of its event. A running handler is not stopped. */
   readonly signal?: AbortSignal;
 }
 
 /**
  * The 503 answers that a framework adapter gives if it cannot pass a request to the receiver: `receiver.door`, for
- * authors of adapters. It covers a body that other code has already read, and an exception in the adapter. No event
- * is stored for them.
+ * authors of adapters. Either other code has already read the body, or the adapter has thrown an exception. No event is
+ * stored.
  */
 export interface Door {
   /** The largest body that the receiver accepts, bytes. */
   readonly maxBodyBytes: number;
   /**
-   * Returns the answer for a body that was read before the adapter, so that its bytes are lost: 503, with an alarm.
-   * `detail` says what to change.
+   * Returns the answer for a body that other code has read before the adapter, so that its exact bytes are lost: 503,
+   * with an alarm. `detail` says what to change.
    */
   readonly consumed: (detail: string) => Outcome;
   /** Returns the answer for an exception: 503. The log has the error. */
@@ -63,12 +63,12 @@ export interface Ticket {
   readonly kind: 'ticket';
   /**
    * Adds the next bytes of the body, exactly as received. They are not copied, so do not change them.
-   * @returns false if the delivery is decided, see `outcome`: stop reading.
+   * @returns false if the delivery is decided: stop reading, and take the answer from `outcome`.
    */
   readonly add: (chunk: Uint8Array) => boolean;
   /**
-   * Ends the body, and runs the body's check, the store and the handler. It returns `outcome`; if the ticket ended
-   * before, the former one.
+   * Ends the body: verifies it, stores the event and runs the handler. Returns `outcome`; if the ticket ended before,
+   * the earlier outcome.
    * @throws ConfigError (rejects) after `abort`.
    */
   readonly end: () => Promise<Outcome>;
@@ -102,18 +102,18 @@ export type SendersByPath = Readonly<Record<string, readonly Sender[]>>;
 
 /**
  * The option `retry` of `createReceiver`. It sets the number of failed runs or crashes after which an event is DEAD:
- * kept, but no longer run. It also sets the waits between a worker's runs.
+ * stored, but no longer run. It also sets the waits between a worker's runs.
  */
 export interface RetryOptions {
-  /** The number of charged runs (`ctx.chargedAttempts`) after which the event is DEAD. Default: 12. */
+  /** The number of runs that count as attempts (`ctx.chargedAttempts`), after which the event is DEAD. Default: 12. */
   readonly attempts?: number;
-  /** The first back-off of a worker, ms. Default: 1 000. */
+  /** The first wait of a worker before it repeats a failed run, ms. Default: 1 000. */
   readonly baseMs?: number;
-  /** The longest back-off of a worker, ms, at most 3 600 000. Default: 300 000. */
+  /** The longest wait of a worker before it repeats a failed run, ms, at most 3 600 000. Default: 300 000. */
   readonly maxMs?: number;
   /**
-   * The number of crashes after which the event is DEAD. Crashes are runs that ended with the process while the event
-   * ran alone, 1 to 60 min apart. Default: 5.
+   * The number of crashes after which the event is DEAD. A crash is a run whose process died while the event ran alone;
+   * such runs are 1 to 60 min apart. Default: 5.
    */
   readonly crashes?: number;
 }
@@ -125,7 +125,7 @@ export interface RetryOptions {
 export interface ShorterRetention {
   /** The time for which a finished event is remembered, ms, at least 600 000. */
   readonly ms: number;
-  /** Confirms that every seller was informed. */
+  /** Confirms that every seller was informed of the shorter time. */
   readonly toldToSenders: true;
 }
 
@@ -140,7 +140,7 @@ export interface DurabilityOptions {
    * `process` for a memory store with `allowLoopback`.
    */
   readonly require?: Durability;
-  /** The durability that you declare for the database's settings. It is used only if they cannot be read. */
+  /** The durability that you declare for the database. It is used only if the database's settings cannot be read. */
   readonly declared?: Durability;
 }
 
@@ -151,12 +151,13 @@ export interface DurabilityOptions {
 export interface ReceiverOptions<S extends ResultSchemas = ResultSchemas, Tx = unknown> {
   /**
    * The exact URL that sellers were given, or a list of at most 8. If one ends in `/*`, path and query come from the
-   * request. Of several, the request's `Host` selects. Required, unless `registrations` provide it.
+   * request. If there are several URLs, the request's `Host` selects one. Required, unless `registrations` provide the
+   * URL.
    */
   readonly publicUrl?: string | readonly string[] | undefined;
   /**
    * The sellers that may call. Required, unless `registrations` provide the sellers. If both options are set, the
-   * sellers of this one call at other paths than those of `registrations`.
+   * sellers of `senders` must have other paths than those of `registrations`.
    */
   readonly senders?: SenderSource | undefined;
   /** The store that keeps the events, e.g. `postgresStore({ pool })`. */
@@ -165,18 +166,21 @@ export interface ReceiverOptions<S extends ResultSchemas = ResultSchemas, Tx = u
   readonly handlers: Handlers<S, Tx>;
   /**
    * Decides if a seller that asks for a proof of control may activate its subscription. Return true only for a
-   * subscription that you requested, and only if `challenge.authMatches`. Subscriptions of `registrations` are
-   * answered without it.
+   * subscription that you requested, and only if `challenge.authMatches`. Subscriptions of `registrations` are answered
+   * without this hook.
    *
-   * It is called if `seller_agent_url` is the verified sender's, with at most 5 s to answer, perhaps more than once for one
-   * challenge. The answer is 403 without it, or for any value but `true`; if it throws, 503.
+   * It is called if `seller_agent_url` is the verified sender's, with at most 5 s to answer, perhaps more than once for
+   * one challenge. The answer is 403 without the hook, or for any value but `true`; if the hook throws, 503.
    */
   readonly onChallenge?: OnChallenge;
-  /** The one name that is accepted in wire identifiers. Default: both known names, `proto` and `adcp`, each whole. */
+  /**
+   * The one protocol name that is accepted in wire identifiers. Default: both known names, `proto` and `adcp`; a
+   * delivery must not mix them.
+   */
   readonly protocol?: string | undefined;
   /**
-   * The protocol edition; each sender may override it. It restricts what is accepted, and decides 409 and 503 for
-   * duplicates. Default: everything that some edition accepts, answered as in 3.0.
+   * The protocol edition; each sender may override it. It restricts what is accepted, and decides if some duplicates
+   * are answered with 409 or 503. Default: everything that some edition accepts, answered as in 3.0.
    */
   readonly edition?: EditionName;
   /**
@@ -192,13 +196,14 @@ export interface ReceiverOptions<S extends ResultSchemas = ResultSchemas, Tx = u
    * The calls that you registered with sellers (`createRegistrations` of `proto-webhooks/registrations`). They
    * provide `publicUrl` and `senders`.
    *
-   * Each event of a known operation has `registration`, and a warning if it contradicts the registration. It costs
-   * one look-up in the store per handled event.
+   * Each event of a known operation has `registration`, and a warning if it contradicts the registration. Registrations
+   * cost one look-up in the store per handled event.
    */
   readonly registrations?: EventRegistrations;
   /**
-   * Media types that are accepted in addition to `application/json`, of the form `application/…+json`. Default:
-   * none. `application/a2a+json` is always accepted from senders with a bearer token in a header of their own.
+   * Media types that are accepted in addition to `application/json`, of the form `application/…+json`. Default: none.
+   * `application/a2a+json` is always accepted from senders whose bearer token is in a header other than
+   * `Authorization`.
    */
   readonly contentTypes?: readonly string[];
   /** The largest body, bytes. Default: 1 048 576. */
@@ -211,34 +216,37 @@ export interface ReceiverOptions<S extends ResultSchemas = ResultSchemas, Tx = u
   /** The duration of a lease without renewal, ms, at most 600 000. Default: 8 000; in mode `inbox` 30 000. */
   readonly leaseMs?: number;
   /**
-   * The time for which a finished event is remembered, ms, at most 8 days. Less than 24 h needs the form
-   * `{ ms, toldToSenders: true }`, if every sender was informed. Default: 86 400 000.
+   * The time for which a finished event is remembered, ms, at most 8 days. Less than 24 h needs the form `{ ms,
+   * toldToSenders: true }`, which confirms that every sender was informed. Default: 86 400 000.
    */
   readonly retentionMs?: number | ShorterRetention;
-  /** The largest number of records of one sender. Default: 1 000 000. */
+  /** The largest number of stored events of one sender, including finished ones. Default: 1 000 000. */
   readonly maxRecordsPerSender?: number;
-  /** The largest total size of one sender's unfinished bodies, bytes. Default: 268 435 456. */
+  /** The largest total size of the bodies of one sender's unfinished events, bytes. Default: 268 435 456. */
   readonly maxPendingBytesPerSender?: number;
   /**
-   * The largest number of live nonces per key id, at most `maxNoncesPerSender`. Default: 100 000, or
+   * The largest number of unexpired nonces per key id, at most `maxNoncesPerSender`. Default: 100 000, or
    * `maxNoncesPerSender` if that is less.
    */
   readonly maxNoncesPerKey?: number;
   /**
-   * The largest number of live nonces of one sender, over all its key ids, at most `maxNonces`. Default: 200 000,
+   * The largest number of unexpired nonces of one sender, over all its key ids, at most `maxNonces`. Default: 200 000,
    * or `maxNonces` if that is less.
    */
   readonly maxNoncesPerSender?: number;
-  /** The approximate largest number of live nonces of all senders. Default: 10 000 000. */
+  /** The approximate largest number of unexpired nonces of all senders. Default: 10 000 000. */
   readonly maxNonces?: number;
-  /** The durability that answered events require. A memory store needs no setting if `allowLoopback` is set. */
+  /**
+   * The durability that events must have before they are answered. A memory store needs no setting if `allowLoopback`
+   * is set.
+   */
   readonly durability?: DurabilityOptions;
   /**
    * The only accepted identity of the store (`storeId` of `ready()`). It protects against an empty store in place
    * of the real one, e.g. an unmounted volume, which would treat finished events as new.
    */
   readonly expectStoreId?: string;
-  /** The threads that verify signatures. Default: `auto`. */
+  /** The threads that verify signatures: `main`, the runtime's `pool`, or `auto`, which chooses. Default: `auto`. */
   readonly verification?: Verification;
   /** The check of the request's `Host` against `publicUrl`; `off` disables it. Default: `strict`. */
   readonly hostCheck?: 'strict' | 'off';
@@ -252,7 +260,7 @@ export interface ReceiverOptions<S extends ResultSchemas = ResultSchemas, Tx = u
   readonly fetch?: KeyFetch;
   /** The logger. Default: the console. */
   readonly logger?: Logger;
-  /** Called for each delivery, before its answer leaves. An error or promise of it changes no answer. */
+  /** Called for each delivery, before its answer leaves. Its errors and promises change no answer. */
   readonly onOutcome?: (outcome: Outcome<Event<S>>) => void;
   /**
    * Called when a run of a handler has ended, in both modes: at most once per run, after the store has recorded the
@@ -260,16 +268,16 @@ export interface ReceiverOptions<S extends ResultSchemas = ResultSchemas, Tx = u
    */
   readonly onHandled?: OnHandled;
   /**
-   * Called for each alarm, which the operator has to act on. The page docs/alarms.md explains each code. An error
-   * or promise of it changes no answer.
+   * Called for each alarm, which the operator has to act on. The page docs/alarms.md explains each code. Its errors and
+   * promises change no answer.
    */
   readonly onAlarm?: (alarm: Alarm) => void;
   /**
    * Called for each refused delivery, with its headers and, if it was read, its body. `captureRefused` of
-   * `proto-webhooks/node` writes them to files that `explain` reads.
+   * `proto-webhooks/node` writes the deliveries to files, which the command `explain` reads.
    */
   readonly onRefused?: OnRefused;
-  /** Options that follow from other options or rarely change. */
+  /** Options whose defaults follow from other options, or that rarely change. */
   readonly advanced?: AdvancedOptions;
 }
 
@@ -289,7 +297,7 @@ export interface Readiness {
  */
 export interface Receiver<S extends ResultSchemas = ResultSchemas> {
   /**
-   * Runs the whole pipeline for a delivery: verifies it, admits its event once, runs the handler and decides the
+   * Runs the whole pipeline for a delivery: verifies it, stores its event once, runs the handler and decides the
    * answer. The method is bound.
    * @param rawBytes the body exactly as received.
    * @throws ConfigError (rejects) only for a caller's mistake: parsed body, unusable headers, missing `url`.
@@ -302,28 +310,31 @@ export interface Receiver<S extends ResultSchemas = ResultSchemas> {
   /**
    * Checks the store, its schema and settings, and fetches keys in advance. A key that cannot be fetched raises an
    * alarm. Each call checks again.
-   * @throws ConfigError (rejects) with the fix; Fault `shutting_down` after `stop`, `store_unavailable` if the store is unreachable.
+   * @throws ConfigError (rejects) with the fix; Fault `shutting_down` after `stop`, `store_unavailable` if the store is
+   * unreachable.
    */
   readonly ready: () => Promise<Readiness>;
   /**
-   * Checks the store, and after `stop` opens it again, so that deliveries are accepted. A further call has no
-   * effect; it may follow `stop`.
+   * Checks the store, and after `stop` opens it again, so that deliveries are accepted. A further call has no effect
+   * until `stop`.
    *
-   * In mode `inbox`, and with `registrations` in both modes, it starts the worker: it leases events and runs their
-   * handlers in this process, until `stop`. A process that only works is the same receiver without an adapter.
+   * In mode `inbox`, and with `registrations` in both modes, `start` starts the worker, which leases events and runs
+   * their handlers in this process, until `stop`. For a process that only runs handlers, use the same receiver without
+   * an adapter.
    *
-   * It resolves when the worker runs. While the store is unreachable it stays pending and tries again, at most
-   * every 30 s, each time with an error line in the log. `stop` resolves it. In mode `inline` without
-   * `registrations` it settles as `ready` does.
+   * The promise resolves when the worker runs. While the store is unreachable, the promise stays pending and `start`
+   * tries again, at most every 30 s, and logs each failure as an error. `stop` resolves the promise. In mode `inline`
+   * without `registrations` it settles as the promise of `ready` does.
    * @throws ConfigError (rejects) with the fix, if `ready` would.
    */
   readonly start: () => Promise<void>;
   /**
    * Stops the receiver. Running deliveries finish, and new ones are answered with 503 `shutting_down`. The worker
-   * leases nothing more. Its handlers have `leaseMs` to finish, and their signals abort after three quarters of it.
+   * leases nothing more. Its running handlers have `leaseMs` to finish; their signals abort after three quarters of
+   * that time.
    *
-   * Then the store is closed, until `start`. If several receivers have one store, the last one closes it. A further
-   * call has no effect.
+   * Then the store is closed, until `start`. If several receivers share a store, the last one to stop closes it. A
+   * further call has no effect.
    */
   readonly stop: () => Promise<void>;
   /** `stop`, for `await using`. */
@@ -340,7 +351,7 @@ export interface Receiver<S extends ResultSchemas = ResultSchemas> {
    * Makes an event of a report about a task that came by another channel, e.g. the answer of a call or a poll. It
    * is stored, ordered and handled like a webhook, and never twice. The method is bound.
    *
-   * The event is durable when it resolves. A worker (`start`, in both modes) runs its handler.
+   * The event is durable once the promise resolves. A worker (`start`, in both modes) runs its handler.
    * @throws ConfigError (rejects) for a caller's mistake; Fault if the store cannot take it now: observe it again.
    */
   readonly observe: Observe;
@@ -351,6 +362,6 @@ export interface Receiver<S extends ResultSchemas = ResultSchemas> {
    * @throws ConfigError (rejects) only for a caller's mistake: unusable headers, missing `url`.
    */
   readonly open: (headers: HeadersInput, request?: RequestInfo) => Promise<Outcome<Event<S>> | Ticket>;
-  /** The answers that adapters need. */
+  /** The 503 answers that an adapter gives if it cannot pass a request to the receiver; for authors of adapters. */
   readonly door: Door;
 }

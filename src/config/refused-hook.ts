@@ -6,7 +6,7 @@ import { onlyKnown, wholeNumber } from './validate.ts';
 
 const WRITE = '{ handle: (delivery) => …, maxBodyBytes }';
 
-/** The hook as an object, however it was given. @throws ConfigError */
+/** Returns the hook as an object, also if it was given as a function. @throws ConfigError for anything else. */
 export function refusedHook(given: OnRefused | undefined): Required<RefusedHook> | undefined {
   if (given === undefined) return undefined;
   if (typeof given === 'function') {

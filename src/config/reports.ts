@@ -1,5 +1,5 @@
-// Defines the reports of a receiver to its owner: runs of handlers, refused deliveries, its own health. These are
-// types alone; receiver-options.ts exports them.
+// Defines the reports of a receiver to its owner: runs of handlers, refused deliveries, its own health. These are only
+// types; receiver-options.ts exports them.
 import type { UnavailableCode } from '../shared/codes.ts';
 import type { HeaderFields } from '../shared/delivery.ts';
 import type { Event, TaskEvent } from '../events/event.ts';
@@ -8,15 +8,15 @@ import type { PressureState } from '../keys/admission-pressure.ts';
 import type { Outcome } from '../shared/outcome.ts';
 
 /**
- * The end of a run of an event's handler, passed to `onHandled`: the event, the result, the duration and the error.
- * An event may also end without a run; `run` and `chargedAttempts` are then those so far.
+ * The end of a run of an event's handler, passed to `onHandled`: the event, the result, the duration and the error. An
+ * event may also end without a run. Then `run` and `chargedAttempts` count the earlier runs.
  */
 export interface Handled extends Pick<HandlerContext, 'run' | 'chargedAttempts'> {
   /** The agent URL of the sender. */
   readonly sender: string;
   /** The idempotency key of the event. */
   readonly key: string;
-  /** The same id as `ctx.deliveryId`. */
+  /** The id that the handler gets as `ctx.deliveryId`. */
   readonly deliveryId: string;
   /** The same URL as `event.url`. */
   readonly url?: string;
@@ -31,14 +31,15 @@ export interface Handled extends Pick<HandlerContext, 'run' | 'chargedAttempts'>
    * The state after the run.
    *
    * - `applied`: the handler returned or its transaction committed, and the store recorded it.
-   * - `failed`: it threw, exceeded `maxRunMs` or was interrupted by `stop()`; the event runs again.
-   * - `dead`: it failed and no run is left; the event is kept for you.
-   * - `stale`: it was never run, because its task has a newer status.
+   * - `failed`: the handler threw, exceeded `maxRunMs` or was interrupted by `stop()`; the event runs again.
+   * - `dead`: the handler failed and no run is left; the event stays stored for you.
+   * - `stale`: the event was never run, because its task has a newer status.
    */
   readonly state: 'applied' | 'failed' | 'dead' | 'stale';
   /**
-   * The time from the event's arrival to the begin of this run, ms. In mode `inline` it counts from the delivery,
-   * or call of `redrive`, that ran it. For a worker it counts from the storing of the event, on the store's clock.
+   * The time from the event's arrival to the begin of this run, ms. In mode `inline` it counts from the delivery, or
+   * call of `redrive`, that ran the handler. For a worker it counts from the storing of the event, on the store's
+   * clock.
    */
   readonly waitedMs: number;
   /** The duration of the handler, ms, without the store's work afterwards. 0 if there was no run. */
@@ -66,20 +67,20 @@ export type OnHandled = (handled: Handled) => void;
  */
 export interface HealthFault {
   readonly code: UnavailableCode;
-  /** The text for the operator. It may name hosts. */
+  /** The text for the operator, which may name hosts. */
   readonly message: string;
   /** The time of the fault, Unix ms on the receiver's clock. */
   readonly at: number;
 }
 
 /**
- * The state of the receiver's store, as `receiver.health()` reports it. The check reads
- * one record. Until `ready()` has succeeded once, it is the whole check that `ready()` makes.
+ * The state of the receiver's store, as `receiver.health()` reports it. The check reads one record. Before the first
+ * success of `ready()`, it does everything that `ready()` checks.
  */
 export interface StoreHealth {
   /** True if the check succeeded. */
   readonly ok: boolean;
-  /** The time of the check, Unix ms: at most once per second, however often `health` is called. */
+  /** The time of the last check, Unix ms. `health` checks the store at most once per second. */
   readonly checkedAt: number;
   /** The fault, if the store is not ok. For `misconfigured` waiting does not help, and the message has the fix. */
   readonly fault?: HealthFault;
@@ -99,15 +100,15 @@ export interface WorkerHealth {
    * The state of the worker.
    *
    * - `off`: `start()` was not called, or there is no work for one: mode `inline` without registrations.
-   * - `starting`: the store has not answered it yet.
-   * - `running`: the store answered its last call.
-   * - `failing`: its last call failed; it tries again, at least every 30 s.
+   * - `starting`: the store has not yet answered the worker.
+   * - `running`: the store answered the worker's last call.
+   * - `failing`: the worker's last call of the store failed; it tries again, at least every 30 s.
    * - `stopped`: by `stop()`.
    */
   readonly state: 'off' | 'starting' | 'running' | 'failing' | 'stopped';
-  /** The time at which the store last answered its request for events, Unix ms. */
+  /** The time at which the store last answered the worker's request for events, Unix ms. */
   readonly lastLookedAt?: number;
-  /** The error of its last call, until one is answered. */
+  /** The error of the worker's last call of the store, until a call succeeds. */
   readonly error?: string;
   /** The number of running handlers in this process, including those of mode `inline`. */
   readonly handlers: number;
@@ -123,15 +124,15 @@ export interface SenderHealth {
   /** The time of the last 2xx answer. */
   readonly lastAcceptedAt?: number;
   /**
-   * The time of the last other answer, to a delivery that is proved to be the seller's or names a key id of its
-   * set.
+   * The time of the last answer other than 2xx to a delivery of this seller. The delivery was authenticated, or names a
+   * key id of the seller's key set.
    */
   readonly lastRefusedAt?: number;
-  /** The code of that answer, as `outcome.code`. */
+  /** The code of the answer at `lastRefusedAt`, as `outcome.code`. */
   readonly lastCode?: string;
   /**
-   * The end of the lifetime of the seller's key set. A time in the past means that it could not be fetched again,
-   * or that nothing needed it since.
+   * The end of the lifetime of the seller's key set. A time in the past means that the set could not be fetched again,
+   * or that no delivery has needed it since.
    */
   readonly keysFreshUntil?: number;
 }
@@ -154,20 +155,25 @@ export interface Health {
   readonly store: StoreHealth;
   readonly worker: WorkerHealth;
   /**
-   * The sellers of a `senders` list, and those of a function that delivered to this process. At most 1 000, the
-   * latest.
+   * The sellers of a `senders` list, or the sellers that a `senders` function returned and that delivered to this
+   * process. At most the latest 1 000 are listed.
    */
   readonly senders: readonly SenderHealth[];
-  /** The number of key ids in use. Absent until keys are first searched. */
+  /**
+   * The numbers of key ids that this process has seen, for the alarm `admission_pressure`. Absent until keys are first
+   * searched.
+   */
   readonly admissionPressure?: PressureState;
   /**
-   * Media buys whose reports nobody reconciles: a process must run `createReconciler`. Of the first 100 media buys
-   * with an account; looked up once a minute. Absent if there is none.
+   * Media buys whose reports no process reconciles: a process must run `createReconciler`. Only the first 100 media
+   * buys in the store are checked, once a minute. Absent if there is none.
    */
   readonly unreconciled?: readonly {
     readonly agentUrl: string;
     readonly mediaBuyId: string;
-    /** The time at which its account should have been looked at, Unix ms on the store's clock: over an hour ago. */
+    /**
+     * The time at which a reconciler should have checked the media buy, Unix ms on the store's clock: over an hour ago.
+     */
     readonly dueAt: number;
   }[];
 }
@@ -179,10 +185,10 @@ export interface Health {
 export interface RefusedDelivery {
   /** The body exactly as received. Absent if the headers decided and the body was not read. */
   readonly rawBytes?: Uint8Array;
-  /** The header fields: a lower-case name maps to the value of each line, in order. */
+  /** The header fields: a lower-case name maps to the values of its lines, in the order received. */
   readonly headers: HeaderFields;
   readonly method: string;
-  /** The request target as received; undefined for the call with two arguments. */
+  /** The request target as received; undefined if the caller passed no request. */
   readonly url: string | undefined;
   /**
    * The URL for which the delivery was verified, as `publicUrl` says. Undefined if the delivery was refused before
@@ -190,8 +196,8 @@ export interface RefusedDelivery {
    */
   readonly targetUri: string | undefined;
   /**
-   * The agent URL of the proved sender, or else of the sender whose key id it names. Undefined if no known sender
-   * fits.
+   * The agent URL of the authenticated sender, or else of the sender whose key id the delivery names. Undefined if no
+   * known sender fits.
    */
   readonly sender: string | undefined;
   /** The outcome of kind `refused`. */
@@ -206,8 +212,8 @@ export interface RefusedHook {
   /** Called after the answer was decided. Its errors, promises and duration change no answer. */
   readonly handle: (delivery: RefusedDelivery) => void;
   /**
-   * The largest body to read for it if the headers alone decided, bytes. At most one body per second is read, for a
-   * known key id. Default: 0.
+   * The largest body that is read for the hook if the headers alone led to the refusal, bytes. At most one body per
+   * second is read, for a known key id. Default: 0.
    */
   readonly maxBodyBytes?: number;
 }

@@ -1,5 +1,5 @@
-// Checks the options of a receiver and completes them (admission.md §2.12, contract.md §12.1). A receiver and a
-// verifier are made from the `Config` that comes out, and stages read it.
+// Checks the options of a receiver and completes them (admission.md §2.12, contract.md §12.1). The result, `Config`, is
+// used to make a receiver or a verifier, and read by all stages.
 import type { Verification } from '../crypto/engine.ts';
 import { type Edition, editionFor } from '../shared/editions.ts';
 import { type Protocols, protocolsFor } from '../shared/wire-names.ts';
@@ -28,7 +28,7 @@ import {
 
 /** `ReceiverOptions` after validation, every default applied. Durations in ms. */
 export interface Config {
-  /** The accepted names in wire identifiers. */
+  /** The protocol names that are accepted in wire identifiers, e.g. in header names. */
   readonly protocols: Protocols;
   readonly edition: Edition;
   readonly mode: Mode;
@@ -37,7 +37,7 @@ export interface Config {
   /** The URLs of the option `publicUrl`. */
   readonly bases: Bases;
   readonly senders: ResolveSenders;
-  /** Media types that are accepted beside `application/json`, lower case. */
+  /** The media types that are accepted in addition to `application/json`, in lower case. */
   readonly contentTypes: ReadonlySet<string>;
   readonly maxBodyBytes: number;
   readonly maxBufferedBytes: number;
@@ -60,7 +60,10 @@ export interface Config {
   readonly allowLoopback: boolean;
 }
 
-/** Without a given `batch`, a worker leases as many at once as may run. */
+/**
+ * Reads the option `worker`. If `batch` is not given, it is set to `concurrency`, so that a worker leases as many
+ * events as it can run.
+ */
 function workerOptions({ worker = {} }: AnyOptions): Required<WorkerOptions> {
   const { concurrency, batch, pollMs } = numbersOf('worker', worker, WORKER);
   return { concurrency, batch: worker.batch ? batch : concurrency, pollMs };

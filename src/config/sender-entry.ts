@@ -1,12 +1,12 @@
-// Defines a sender of the option `senders`, and the entry that it becomes after validation: types, and its name in
-// maps. Authentication, keys and stages read the entry.
+// Defines a sender of the option `senders`, and the validated entry that is made of it. Also has the function that
+// names an entry in maps. Authentication, keys and stages read the entry.
 import type { Edition, EditionName } from '../shared/editions.ts';
 import type { Jwk } from '../crypto/engine.ts';
 import type { Transport } from '../events/event.ts';
 
 /** A seller that may call the receiver (option `senders`): its agent URL, and how its deliveries are authenticated. */
 export interface Sender {
-  /** The seller's `agents[].url`, byte for byte. Its events are keyed by it. */
+  /** The seller's `agents[].url`, byte for byte. The seller's events are stored under this URL. */
   readonly agentUrl: string;
   /** The URL of brand.json. Default: `https://<host of agentUrl>/.well-known/brand.json`. */
   readonly brandJsonUrl?: string | undefined;
@@ -17,7 +17,7 @@ export interface Sender {
   readonly auth?: SenderAuth | ReportsAuth;
   /** The edition of the protocol that the seller speaks. Default: the receiver's `edition`. */
   readonly edition?: EditionName | undefined;
-  /** The envelope format, as registered. Absent: it is detected. */
+  /** The envelope format for which the seller is registered. Absent: the format is detected. */
   readonly format?: Transport | undefined;
   /**
    * The only JWKs that may verify; the seller's JWKS is not fetched. Use them for publisher pins, tests and
@@ -28,9 +28,9 @@ export interface Sender {
    * Domains of publishers whose `https://<domain>/.well-known/adagents.json` may pin this agent's keys, at most
    * 100.
    *
-   * If one of them lists `signing_keys[]` for `agentUrl` (byte for byte), only those keys and `pins` verify, and
-   * the seller's JWKS is not fetched. If none does, the JWKS decides. If a file cannot be fetched it might pin, so
-   * the answer is 503.
+   * If one of them lists `signing_keys[]` for `agentUrl` (byte for byte), only those keys and `pins` verify, and the
+   * seller's JWKS is not fetched. If none does, the JWKS decides. A file that cannot be fetched might pin keys, so the
+   * answer is 503.
    */
   readonly publishers?: readonly string[];
   /** The places to look for the seller's revoked keys. Default: a list is searched, as with `discover: true`. */
@@ -41,7 +41,7 @@ export interface Sender {
    */
   readonly notificationToken?: NotificationToken;
   /**
-   * The largest number of live nonces per key id, at most the receiver's `maxNoncesPerSender`. Default: the
+   * The largest number of unexpired nonces per key id, at most the receiver's `maxNoncesPerSender`. Default: the
    * receiver's `maxNoncesPerKey`.
    */
   readonly maxNoncesPerKey?: number;
@@ -89,8 +89,8 @@ export interface NotificationToken {
   /** The former token, which is accepted too during a rotation. */
   readonly previousToken?: string;
   /**
-   * The reaction if a delivery carries a token that is not one of these. `warn` accepts the event and raises an
-   * alarm. `refuse` answers 401, which is final for the seller. Default: `warn`.
+   * The reaction if a delivery carries a token other than `token` and `previousToken`. `warn` accepts the event and
+   * raises an alarm. `refuse` answers 401, which is final for the seller. Default: `warn`.
    */
   readonly onMismatch?: 'warn' | 'refuse';
 }
@@ -101,8 +101,8 @@ export interface NotificationToken {
  */
 export interface SenderRevocation {
   /**
-   * The URL of the operator's revocation list, which is polled. Default: the well-known path at the origin of
-   * brand.json is tried.
+   * The URL of the revocation list that the seller's operator publishes; it is polled. Default: the well-known path at
+   * the origin of brand.json is tried.
    */
   readonly url?: string;
   /** If false, only `url` and `revokedKids` count, and no list is searched. Default: true. */
@@ -112,26 +112,30 @@ export interface SenderRevocation {
 }
 
 /**
- * The registered authentication of a sender. It decides the path before any header is looked at, except for reports.
+ * The registered authentication of a sender. The headers of a delivery never select another scheme. Delivery reports
+ * alone may have either of two schemes, if `reportSecrets` is set.
  */
 export type AuthPolicy =
   /**
-   * Signatures. An HMAC under one of `reportSecrets` counts too, for delivery reports alone; the current secret comes
-   * first.
+   * The sender signs. For delivery reports alone, an HMAC under one of `reportSecrets` is accepted too; the current
+   * secret comes first.
    */
   | { readonly scheme: 'signature'; readonly reportSecrets?: readonly string[] }
-  /** HMAC, the current secret first. */
+  /** The sender authenticates by HMAC; the current secret comes first. */
   | { readonly scheme: 'hmac'; readonly secrets: readonly string[] }
-  /** Bearer tokens, the current one first. `header` is in lower case; absent: `Authorization`. */
+  /**
+   * The sender authenticates by a bearer token; the current token comes first. `header` is in lower case; absent:
+   * `Authorization`.
+   */
   | { readonly scheme: 'bearer'; readonly tokens: readonly string[]; readonly header?: string };
 
-/** The notification token after validation, the current one first. */
+/** The option `notificationToken` after validation; the current token comes first. */
 export interface TokenPolicy {
   readonly tokens: readonly string[];
   readonly onMismatch: 'warn' | 'refuse';
 }
 
-/** A sender after validation: every name resolved, every default applied. */
+/** A sender after validation: every option checked, every default applied. */
 export interface SenderEntry {
   readonly agentUrl: string;
   readonly brandJsonUrl?: string;
@@ -139,21 +143,21 @@ export interface SenderEntry {
   readonly edition: Edition;
   readonly format?: Transport;
   readonly pins?: readonly Jwk[];
-  /** Hosts in lower case, each once. */
+  /** The hosts of the publishers in lower case, each once. */
   readonly publishers?: readonly string[];
   readonly revocation?: SenderRevocation;
   readonly notificationToken?: TokenPolicy;
   readonly maxNoncesPerKey: number;
   /**
-   * Present if the seller declared the place of its keys (verification.md §5.1a), with the origin of its JWKS. Absent
-   * if it did not, or the owner gives the place.
+   * Present if the seller itself has declared the URL of its brand.json or the origin of its JWKS (verification.md
+   * §5.1a). Absent if it has not, or if the owner has configured the URL.
    */
   readonly declared?: { readonly keyOrigin?: string };
 }
 
 /**
- * The name of a sender with the place of its keys, for maps: a seller's keys may be at several places
- * (verification.md §5.1a).
+ * Returns the name of a sender for maps. The name includes the URL of brand.json that the seller has declared, because
+ * a seller's keys may be at several URLs (verification.md §5.1a).
  */
 export const placeName = ({ agentUrl, brandJsonUrl, declared }: SenderEntry): string =>
   declared === undefined ? agentUrl : `${agentUrl} ${brandJsonUrl ?? ''}`;

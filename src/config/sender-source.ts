@@ -1,5 +1,5 @@
 // Turns the option `senders`, a list or a function, into entries for a URL (admission.md §2.10, §2.11). A URL has at
-// most 32 senders (verification.md §5.8, §5.9). senders.ts calls it, and senders-by-path.ts for each path.
+// most 32 senders (verification.md §5.8, §5.9). The files senders.ts and senders-by-path.ts call this one.
 import { hmacSecretsOf } from '../auth/credentials.ts';
 import { ConfigError } from '../shared/errors.ts';
 import { type Edition, editionFor } from '../shared/editions.ts';
@@ -22,8 +22,8 @@ export interface SenderDefaults {
 }
 
 /**
- * The senders that may call a URL; all of one scheme. It never throws, and rejects with ConfigError if the owner's
- * function errs.
+ * Finds the senders that may call a URL; all have the same scheme. `forUrl` never throws, and rejects with ConfigError
+ * if the owner's function makes a mistake.
  */
 export interface ResolveSenders {
   /**
@@ -31,7 +31,7 @@ export interface ResolveSenders {
    */
   readonly fixed?: readonly SenderEntry[];
   /**
-   * The senders for a URL. One more than `MAX_SENDERS` means that there were more than are considered
+   * Returns the senders for a URL. A list with one more than `MAX_SENDERS` means that further senders were left out
    * (verification.md §5.9).
    */
   readonly forUrl: (targetUri: string) => readonly SenderEntry[] | Promise<readonly SenderEntry[]>;
@@ -100,8 +100,8 @@ function credentials(entry: SenderEntry): readonly string[] {
 }
 
 /**
- * Names the way in which a sender is proved: its schemes, and for a bearer token its header. It must be the same for
- * all senders of one URL.
+ * Returns a name for the way in which a sender is authenticated: its schemes, and for a bearer token its header. The
+ * name must be the same for all senders of one URL.
  */
 function kindOf({ auth }: SenderEntry): string {
   if (auth.scheme === 'bearer') return `bearer ${auth.header ?? ''}`;
@@ -136,7 +136,8 @@ function checkTogether(entries: readonly SenderEntry[], where = 'senders'): void
 
 /**
  * Returns the senders of one URL.
- * @throws ConfigError that names `where`, unless the value is a list of 1 to `MAX_SENDERS` senders that fit together.
+ * @throws ConfigError that names `where`, unless the value is a list of 1 to `MAX_SENDERS` valid senders that may share
+ * a URL.
  */
 export function senderList(
   where: string,
@@ -160,7 +161,10 @@ export function senderList(
 
 const EXAMPLE = "Give at least one: [{ agentUrl: 'https://seller.example/mcp' }].";
 
-/** Validates a static list now, and the results of a function at each call. Each `Sender` object is validated once. */
+/**
+ * Reads a list or a function of senders. A list is validated now, the results of a function at each call. Each `Sender`
+ * object is validated once.
+ */
 export function senderSource(
   source: Exclude<SenderSource, SendersByPath> | undefined,
   defaults: SenderDefaults,
@@ -196,11 +200,11 @@ function selectedSenders(
   };
 }
 
-/** Each publisher costs a fetch per hour, and one more if a key is unknown. */
+/** The most publishers of a sender. Each costs a fetch per hour, and one more if a key is unknown. */
 const MAX_PUBLISHERS = 100;
 
 /**
- * Publisher domains as `URL` writes hosts, each once.
+ * Returns publisher domains as `URL` writes hosts, each once.
  * @throws ConfigError that names `where` for anything but a list of `host` or `host:port`.
  */
 export function publisherDomains(where: string, publishers: unknown): readonly string[] {

@@ -1,5 +1,5 @@
-// Reads the option `senders` in its form by path, and finds the senders of a delivery's URL (admission.md §2.10,
-// §2.11). senders.ts calls it.
+// Reads the option `senders` if it is an object with a list for each path (admission.md §2.10, §2.11). Finds the
+// senders of a delivery's URL. The file senders.ts calls this.
 import { ConfigError } from '../shared/errors.ts';
 import {
   type Bases,
@@ -15,16 +15,16 @@ import { type ResolveSenders, type SenderDefaults, senderList } from './sender-s
 
 type Prefix = Extract<PublicUrl, { kind: 'prefix' }>;
 
-/** The fix if a URL belongs to registrations. */
+/** The advice for the error if a URL in `senders` belongs to registrations. */
 export const APART =
   'Give createRegistrations another baseUrl, or have them adopt this URL: registrations.adopt({ agentUrl, url }).';
 
 const NOBODY: readonly SenderEntry[] = [];
 
 /**
- * Senders by the path that they were given. Any other path has none, whatever the object inherits.
+ * Reads the senders of each path. Only the object's own members count as paths, not inherited ones.
  * @param taken prefixes that belong to registrations: no path may be below them.
- * @throws ConfigError for a path that no delivery can have, and for what `senderList` refuses.
+ * @throws ConfigError for a path that no delivery can have, and for a list that `senderList` refuses.
  */
 export function sendersByPath(
   byPath: SendersByPath,
@@ -60,7 +60,7 @@ function withoutQuery(targetUri: string): string {
   return at === -1 ? targetUri : targetUri.slice(0, at);
 }
 
-/** Requires a prefix. @throws ConfigError if the base is one URL. */
+/** Requires a base URL that ends in `/*`. @throws ConfigError for an exact URL. */
 function requirePrefix(base: PublicUrl): Prefix {
   if (base.kind === 'prefix') return base;
   throw new ConfigError(
@@ -69,7 +69,7 @@ function requirePrefix(base: PublicUrl): Prefix {
 }
 
 /**
- * The URLs of a path, one for each base that it is under, in the form by which deliveries are judged.
+ * Returns the canonical URLs of a path, one for each base URL that the path is under.
  * @throws ConfigError that names `where`.
  */
 function urlsOf(
@@ -98,7 +98,7 @@ function urlsOf(
   );
 }
 
-/** The URL of a path at the origin of a base. @throws ConfigError that names `where`. */
+/** Returns the URL of a path at the origin of a base URL. @throws ConfigError that names `where`. */
 function urlAt(path: string, where: string, { origin }: Prefix): string {
   const url = canonicalOrUndefined(origin + path)?.targetUri;
   if (url === undefined) throw new ConfigError(`${where}: is not the path of a URL.`);
@@ -108,7 +108,7 @@ function urlAt(path: string, where: string, { origin }: Prefix): string {
   );
 }
 
-/** The fault of a path as it is written; undefined: none. */
+/** Returns the mistake in a path of `senders`; undefined if there is none. */
 function wrongly(path: string): string | undefined {
   const parameter = parameterIn(path) ?? (path.includes('*') ? '*' : undefined);
   if (parameter !== undefined) {

@@ -1,5 +1,5 @@
-// Puts the senders of the option and those of registrations together (admission.md §2.10, §2.11). The configuration
-// calls it.
+// Combines the senders of the option `senders` with those of registrations (admission.md §2.10, §2.11). The
+// configuration calls this.
 import { isThenable } from '../shared/realms.ts';
 import { ConfigError } from '../shared/errors.ts';
 import { type Bases, basesOf, type PublicUrl } from './public-url.ts';
@@ -8,9 +8,9 @@ import { type ResolveSenders, type SenderDefaults, senderSource } from './sender
 import { APART, sendersByPath } from './senders-by-path.ts';
 
 /**
- * The senders of each URL. Below the `baseUrl` of registrations they are those of registrations, and elsewhere those
- * of the option `senders`.
- * @throws ConfigError with the fix
+ * Makes the look-up of senders by URL. Below the `baseUrl` of registrations it finds the senders of the registrations,
+ * elsewhere those of the option `senders`.
+ * @throws ConfigError with the fix.
  */
 export function sendersIn(
   { senders, registrations }: Pick<ReceiverOptions, 'senders' | 'registrations'>,
@@ -43,7 +43,7 @@ function ownSenders(
   return isByPath(senders) ? sendersByPath(senders, bases, defaults, taken) : senderSource(senders, defaults);
 }
 
-/** True for a plain object, as it is written in code. A value with methods, e.g. a Map or a promise, is none. */
+/** True if `senders` is an object with a list for each path: a plain object, not a Map, a promise or the like. */
 function isByPath(senders: SenderSource): senders is SendersByPath {
   if (typeof senders !== 'object' || senders === null || Array.isArray(senders)) return false;
   if (isThenable(senders)) return false;
@@ -51,7 +51,7 @@ function isByPath(senders: SenderSource): senders is SendersByPath {
   return prototype === null || Object.getPrototypeOf(prototype) === null;
 }
 
-/** The prefixes of registrations, below which all paths are theirs. */
+/** Returns the URL prefixes of registrations. All paths below such a prefix belong to registrations. */
 function prefixesOf(
   publicUrl: string | readonly string[] | undefined,
   { allowLoopback }: SenderDefaults,
@@ -60,13 +60,13 @@ function prefixesOf(
   return basesOf(publicUrl, allowLoopback).flatMap((url) => (url.kind === 'prefix' ? url.prefix : []));
 }
 
-/** True if a URL can be under both prefixes. */
+/** True if some URL can be below both prefixes. */
 const meet = (publicUrl: PublicUrl, below: string): boolean =>
   publicUrl.kind === 'prefix' && (below.startsWith(publicUrl.prefix) || publicUrl.prefix.startsWith(below));
 
 /**
- * Senders of registrations below each of `below`, and the owner's elsewhere. It rejects if registrations know nobody
- * there and the owner's function does.
+ * Combines two look-ups: the senders of registrations below each prefix of `below`, and the owner's senders elsewhere.
+ * The result rejects if, below such a prefix, only the owner's function finds a sender.
  */
 function together(theirs: ResolveSenders, own: ResolveSenders, below: readonly string[]): ResolveSenders {
   return {

@@ -1,12 +1,12 @@
-// Checks of single options: names, numbers, flags, texts, loggers (admission.md §2.12). Functions of the package that
-// take options call them. So a mistake has one form: a ConfigError that says what to write.
+// Checks single options: names, numbers, flags, texts, loggers (admission.md §2.12). Called wherever the package takes
+// options, so that every mistake has one form: a ConfigError that says what to write.
 import type { Logger } from '../shared/alarms.ts';
 import { ConfigError, textOf } from '../shared/errors.ts';
 
 /**
- * Requires an object with known members only. A misspelt member would silently do nothing.
- * @param instead the text to write, by a name that does not exist.
- * @throws ConfigError that names the members that exist.
+ * Requires an object with known members only, because a misspelt member would silently do nothing.
+ * @param instead maps some unknown names to the text to write, which the error then gives instead of the known names.
+ * @throws ConfigError that lists the known names.
  */
 export function onlyKnown(
   where: string,
@@ -27,11 +27,11 @@ export function onlyKnown(
   }
 }
 
-/** The fault of an option that is absent or has the wrong type: `missing`, `is not an array`. */
+/** Returns the mistake of an option that is absent or has the wrong type: `missing`, or e.g. `is not an array`. */
 export const describeMissing = (value: unknown, wanted: string): string =>
   value === undefined || value === null || value === '' ? 'missing' : `is not ${wanted}`;
 
-/** The value that was given for a number, with its type if it only looks like one: `"5000" is a string,`. */
+/** Returns a wrong value for an error message, with its type if it only looks like a number: `"5000" is a string,`. */
 export function notANumber(value: unknown): string {
   if (typeof value === 'string') return `${JSON.stringify(value)} is a string,`;
   return typeof value === 'bigint' ? `${value} is a bigint,` : `${textOf(value)} is`;
@@ -52,19 +52,19 @@ export function wholeNumber(
   return number;
 }
 
-/** The longest time of a timer, ms: timers hold 31 bits. */
+/** The longest time of a timer, ms, because timers hold 31 bits. */
 export const MAX_TIMER_MS: number = 2_147_483_647;
 
 /**
- * Reads a flag. @throws ConfigError for anything but `true`, `false` or nothing: the string 'false' is true to
- * JavaScript.
+ * Reads a flag. @throws ConfigError for anything but `true`, `false` or undefined, because the string 'false' counts as
+ * true in JavaScript.
  */
 export function flag(name: string, value: unknown): boolean {
   if (value === undefined || typeof value === 'boolean') return value ?? false;
   throw new ConfigError(`${name}: ${JSON.stringify(value)} is not true or false.`);
 }
 
-/** Reads a text. @throws ConfigError unless it is a string with something in it. */
+/** Reads a string. @throws ConfigError if it is empty or no string. */
 export function text(name: string, value: unknown): string {
   if (typeof value === 'string' && value !== '') return value;
   throw new ConfigError(`${name}: ${JSON.stringify(value) ?? typeof value} is not a non-empty string.`);
@@ -84,7 +84,7 @@ export function refuseRepeated(where: string, secret: string): void {
   throw new ConfigError(`${where}: is one character, repeated. Give a random one.`);
 }
 
-/** Reads one of some words. @throws ConfigError unless `value` is absent or one of `allowed`. */
+/** Reads an option that is one of several words. @throws ConfigError unless `value` is absent or one of `allowed`. */
 export function oneOf<T extends string>(
   name: string,
   value: T | undefined,
@@ -94,7 +94,9 @@ export function oneOf<T extends string>(
   throw new ConfigError(`${name}: ${JSON.stringify(value)} is not one of ${allowed.join(', ')}.`);
 }
 
-/** Requires a function for each level. @throws ConfigError if one is missing; a logger that is absent is fine. */
+/**
+ * Requires a logger with a function for each level. @throws ConfigError if one is missing; an absent logger is fine.
+ */
 export function requireLogger(logger: Logger | undefined): void {
   if (logger === undefined) return;
   for (const level of ['debug', 'info', 'warn', 'error'] as const) {

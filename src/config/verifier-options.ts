@@ -1,5 +1,5 @@
 // Defines the options of `createVerifier` and the verifier itself, and resolves the options (admission.md §2.18).
-// `createVerifier` calls it.
+// Called by `createVerifier`.
 import type { AdvancedOptions } from './advanced-options.ts';
 import type { HeadersInput } from '../shared/delivery.ts';
 import type { Event } from '../events/event.ts';
@@ -18,8 +18,9 @@ import { type Config, configOf } from './resolve-options.ts';
  * @param keyid the signature's key id. One that is longer than 255 characters, or not printable ASCII, is replaced by
  *   its SHA-256.
  * @param nonce the signature's nonce, replaced in the same way.
- * @param untilMs the time from which it may be forgotten, Unix ms on the verifier's clock: at most 7 minutes ahead.
- * @returns true if the nonce was new. If it throws or takes longer than 5 s, the answer is 503.
+ * @param untilMs the time from which the nonce may be forgotten, Unix ms on the verifier's clock: at most 7 minutes
+ * ahead.
+ * @returns true if the nonce was new. If the function throws or takes longer than 5 s, the answer is 503.
  */
 export type Burn = (
   sender: string,
@@ -59,12 +60,12 @@ type AdvancedName = 'retryAfterMs' | 'maxKeyDocumentBytes' | 'dns' | 'admissionP
  */
 export interface VerifierOptions extends Shared {
   /**
-   * Burns nonces in a store that all processes share. Default: each process knows only the nonces that it burned
-   * itself, until it ends.
+   * Records used nonces in a store that all processes share. Default: each process knows only the nonces that it
+   * recorded itself, until it ends.
    */
   readonly burn?: Burn | undefined;
   /**
-   * The largest number of live nonces of all senders in this process, some 700 bytes each, if `burn` is absent.
+   * The largest number of unexpired nonces of all senders in this process, some 700 bytes each, if `burn` is absent.
    * Default: 1 000 000.
    */
   readonly maxNonces?: number;
@@ -81,10 +82,11 @@ export interface VerifiedDelivery {
   readonly event: Event;
   /** The agent URL of the authenticated sender. */
   readonly sender: string;
-  /** The UUID (version 8) of sender and idempotency key, the same on every retry. Deduplicate by it. */
+  /** The UUID (version 8) computed from sender and idempotency key, the same on every retry. Deduplicate by it. */
   readonly deliveryId: string;
   /**
-   * Burns the nonce and returns the answer. Call it when the event is safe in your store. It never rejects.
+   * Records the nonce as used and returns the answer. Call `commit` when the event is safe in your store. It never
+   * rejects.
    *
    * - `accepted`: the delivery was new. Legacy schemes have no nonce and are always `accepted`.
    * - `refused`: the nonce was used before (`webhook_signature_replayed`), or there is no room for it
@@ -129,7 +131,10 @@ export interface Verifier {
    * @throws Fault (rejects) `shutting_down` after `stop`.
    */
   readonly ready: () => Promise<Readiness>;
-  /** Does the same as `ready`, and accepts deliveries again after `stop`. The first delivery does not need it. */
+  /**
+   * Does the same as `ready`, and accepts deliveries again after `stop`. Before the first delivery, `start` need not be
+   * called.
+   */
   readonly start: () => Promise<void>;
   /**
    * Stops the verifier until `start`. Running deliveries finish, new ones are answered with 503 `shutting_down`,
@@ -171,7 +176,7 @@ const ADVANCED: Readonly<Record<AdvancedName, true>> = {
   admissionPressure: true,
 };
 
-/** The default of `maxNonces`: that of a store would take more memory than a process has. */
+/** The default of `maxNonces` for a verifier. The default for stores would take more memory than a process has. */
 const MAX_NONCES = 1_000_000;
 
 const IN_PROCESS = ['maxNoncesPerKey', 'maxNoncesPerSender', 'maxNonces'] as const;

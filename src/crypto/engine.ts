@@ -7,18 +7,18 @@ import { ALGORITHM_NAMES, ALGORITHMS, type SignatureAlgorithm } from './algorith
 interface KnownAnswer {
   readonly point: { readonly x: string; readonly y?: string };
   readonly message: string;
-  /** Standard base64. */
+  /** The signature in standard base64. */
   readonly signature: string;
 }
 
 const KNOWN_ANSWERS: Readonly<Record<SignatureAlgorithm, KnownAnswer>> = {
-  // RFC 8032 §7.1, TEST 2
+  // The test vector of RFC 8032 §7.1, TEST 2.
   ed25519: {
     point: { x: 'PUAXw-hDiVqStwqnTRt-vJyYLM8uxJaMwM1V8Sr0Zgw' },
     message: 'r',
     signature: 'kqAJqfDUyrhyDoILX2QlQKKye1QWUD+Ps3YiI+vbadoIWsHkPhWZbkWPNhPQ8R2MOHsurrQwKu6wDSkWErsMAA==',
   },
-  // RFC 6979 §A.2.5, SHA-256, "sample"
+  // The test vector of RFC 6979 §A.2.5, SHA-256, message "sample".
   'ecdsa-p256-sha256': {
     point: {
       x: 'YP7UuiVanTHJYet0xjVtaMBJuJI7Yfps5mliLmDyn7Y',
@@ -30,9 +30,9 @@ const KNOWN_ANSWERS: Readonly<Record<SignatureAlgorithm, KnownAnswer>> = {
 };
 
 /**
- * Tests, with known answers, that an engine really supports both algorithms. That a name exists does not prove it
- * (FIPS builds, WebCrypto before Ed25519), and an engine without one would refuse honest sellers. Each algorithm
- * must accept a right signature and reject a wrong one.
+ * Tests with known answers that an engine really supports both algorithms: each must accept a right signature and
+ * reject a wrong one. An engine may know an algorithm's name without supporting it (FIPS builds, WebCrypto before
+ * Ed25519). Such an engine would refuse honest sellers.
  */
 export async function engineWorks(engine: CryptoEngine): Promise<boolean> {
   try {
@@ -57,7 +57,7 @@ async function answers(engine: CryptoEngine, alg: SignatureAlgorithm): Promise<b
 /** A JSON Web Key as found in a JWKS. Nothing in it is validated: any member may have any value. */
 export type Jwk = Readonly<Record<string, unknown>>;
 
-/** A public key that `importKey` of a `CryptoEngine` has imported, for its `verify`. */
+/** A public key that `importKey` of a `CryptoEngine` has imported; `verify` takes it. */
 export interface VerifyKey {
   readonly alg: SignatureAlgorithm;
   /** The engine's own form of the key: a KeyObject, a CryptoKey or a point. */
@@ -66,19 +66,20 @@ export interface VerifyKey {
 
 /**
  * Imports public keys and verifies signatures with one crypto implementation: Node's, WebCrypto, or JavaScript.
- * `createEngine` makes one. All of them give the same verdict on every input. `importKey` resolves with a text if
- * the key is unusable; the text is the reason.
+ * `createEngine` makes an engine. All engines give the same verdict on every input. If a key is unusable, `importKey`
+ * resolves with a text that says why.
  */
 export interface CryptoEngine {
   readonly name: 'native' | 'webcrypto' | 'noble';
   /**
-   * Imports the public part of an Ed25519 (`OKP`) or P-256 (`EC`) JWK. It rejects small-order, non-canonical and
-   * off-curve points, and ignores private members. It never throws: a string says what is wrong with the key.
+   * Imports the public part of an Ed25519 (`OKP`) or P-256 (`EC`) JWK. Rejects small-order, non-canonical and
+   * off-curve points, and ignores private members. Never throws: a string says what is wrong with the key.
    */
   importKey(jwk: Jwk): Promise<VerifyKey | string>;
   /**
-   * Verifies a signature of 64 bytes: R‖S for Ed25519, r‖s for P-256 (never DER). Any other length is false. If it
-   * throws or rejects, the machine failed and the signature is undecided; no input of a sender makes it throw.
+   * Verifies a signature of 64 bytes: R‖S for Ed25519, r‖s for P-256 (never DER). Returns false for any other length.
+   * A throw or a rejection means that the machine failed and the signature is undecided; no input of a sender causes
+   * one.
    */
   verify(key: VerifyKey, data: Uint8Array, signature: Uint8Array): boolean | Promise<boolean>;
 }
@@ -86,10 +87,10 @@ export interface CryptoEngine {
 /**
  * The thread on which signatures are verified: the option `verification` of `createReceiver`.
  *
- * - `main`: the thread that runs the receiver, at once.
+ * - `main`: the thread that runs the receiver, without a queue.
  * - `pool`: the threads of the runtime's pool (Node and Bun; on other runtimes the same as `main`).
- * - `auto`: the pool if several deliveries are under way and the pool answers; with one processor the same as
- *   `main`.
+ * - `auto`: the pool if several deliveries are under way and the pool answers, otherwise `main`; with one processor
+ * always `main`.
  */
 export type Verification = 'main' | 'pool' | 'auto';
 
@@ -101,7 +102,10 @@ export interface Sodium {
 
 /** A running SHA-256 over data that comes in chunks, made by `Hashes.sha256Stream`. */
 export interface Sha256Stream {
-  /** @returns itself. */
+  /**
+   * Adds data to the hash.
+   * @returns the same object.
+   */
   update(data: Uint8Array): Sha256Stream;
   /** Returns the hash in lower-case hex. Call it once. */
   hex(): string;

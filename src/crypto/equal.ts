@@ -1,7 +1,10 @@
-// Compares secrets without revealing their first difference by the time it takes.
+// Compares secrets in a time that does not reveal where they first differ.
 // Called by HMAC, by credentials, by secrets of registrations and by the JavaScript engine.
 
-/** Compares in a time that depends only on the lengths, never on the position of the first difference. */
+/**
+ * Compares two byte arrays in a time that depends only on their lengths, never on the position of the first
+ * difference.
+ */
 export function equalBytes(a: Uint8Array, b: Uint8Array): boolean {
   if (a.length !== b.length) return false;
   let difference = 0;

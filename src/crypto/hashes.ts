@@ -6,9 +6,9 @@ import { nativeHashes } from './native-hashes.ts';
 import { nobleHashes } from './noble-hashes.ts';
 
 /**
- * SHA-256 and HMAC-SHA256, synchronous, for callers that cannot wait for `loadHashes`: node:crypto's if the
- * runtime has it, else JavaScript.
- * @param source `noble` ignores node:crypto.
+ * Returns SHA-256 and HMAC-SHA256, synchronous, for callers that cannot wait for `loadHashes`. The hashes are
+ * node:crypto's if the runtime has it, otherwise JavaScript.
+ * @param source `noble`: always JavaScript.
  */
 export function createHashes(source?: 'noble'): Hashes {
   return (source === 'noble' ? undefined : nativeHashes()) ?? nobleHashes();

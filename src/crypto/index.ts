@@ -12,14 +12,14 @@ import { withPrechecks } from './public-key.ts';
 
 type Subtle = typeof globalThis.crypto.subtle;
 
-/** Returns a copy, because SubtleCrypto refuses bytes in shared memory, which the other engines accept. */
+/** Copies bytes, because SubtleCrypto refuses bytes in shared memory, which the other engines accept. */
 function copy(bytes: Uint8Array): Uint8Array<ArrayBuffer> {
   return new Uint8Array(bytes);
 }
 
 /**
- * An engine on the Web Cryptography API: Ed25519 by the Secure Curves draft, ECDSA with r‖s, WebCrypto's own
- * form.
+ * Makes an engine on the Web Cryptography API. Its Ed25519 follows the Secure Curves draft; its ECDSA signatures are
+ * r‖s, WebCrypto's own form.
  */
 export function webcryptoEngine(subtle: Subtle): CryptoEngine {
   return withPrechecks('webcrypto', {
@@ -56,7 +56,7 @@ function poolOf(crypto: NodeCrypto, { useThreadPool }: EngineOptions): NodeVerif
   return useThreadPool && hasThreadPool() ? pooledVerify(crypto, useThreadPool) : undefined;
 }
 
-/** Functions that make each engine. Each returns undefined if the runtime lacks what that engine needs. */
+/** The function that makes each engine. It returns undefined if the runtime lacks what the engine needs. */
 const MAKERS: Record<EngineName, Maker> = {
   native: (options) => {
     const crypto = nodeCrypto();
@@ -66,16 +66,19 @@ const MAKERS: Record<EngineName, Maker> = {
     const subtle = globalThis.crypto?.subtle;
     return subtle && webcryptoEngine(subtle);
   },
-  // Loaded only when it is chosen: most runtimes never need its 30 KB.
+  // The module of 30 KB is loaded only when this engine is chosen, because most runtimes never need it.
   noble: async () => (await import('./noble.ts')).nobleEngine(),
 };
 
-/** In order of speed: a call of WebCrypto takes a third longer than the first, one of noble ten times as long. */
+/**
+ * Engines from the fastest to the slowest. A verification by WebCrypto takes a third longer than by `native`, one by
+ * `noble` ten times as long.
+ */
 const ORDER: readonly EngineName[] = ['native', 'webcrypto', 'noble'];
 
 /**
- * Creates a crypto engine that verifies Ed25519 and P-256 signatures on this runtime: the one named, or else the
- * fastest. All engines give the same verdict on every input.
+ * Creates a crypto engine that verifies Ed25519 and P-256 signatures on this runtime: the engine with this name or,
+ * without a name, the fastest. All engines give the same verdict on every input.
  * @throws ConfigError (rejects) if the named engine is not available on this runtime.
  * @example
  * ```ts
@@ -99,13 +102,14 @@ export async function createEngine(name?: EngineName, options: EngineOptions = {
 /** Options of a receiver's engine. */
 interface ReceiverEngineOptions extends EngineOptions {
   readonly verification: Verification;
-  /** Called with the reason if `sodium-native` is installed and not used. */
+  /** Called with the reason if `sodium-native` is installed but cannot be used. */
   readonly unusable: (reason: string) => void;
 }
 
 /**
- * The engine of a receiver: Ed25519 by `sodium-native` if that is installed (verification.md §3.9).
- * @param name the engine to use, without `sodium-native`.
+ * Creates the engine of a receiver. It verifies Ed25519 by `sodium-native` if that is installed (verification.md
+ * §3.9).
+ * @param name if given, exactly this engine is used, without `sodium-native`.
  */
 export async function receiverEngine(
   name: EngineName | undefined,
@@ -113,7 +117,7 @@ export async function receiverEngine(
 ): Promise<CryptoEngine> {
   const engine = await createEngine(name, options);
   const crypto = nodeCrypto();
-  // libsodium does not use threads, so it is not used with `pool`.
+  // libsodium runs on the main thread alone, so it is not used if the thread `pool` has to verify.
   const usesIt = name === undefined && engine.name === 'native' && options.verification !== 'pool';
   const load = usesIt ? installedSodium() : undefined;
   if (!crypto || !load) return engine;

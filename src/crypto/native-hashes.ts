@@ -1,15 +1,15 @@
-// Hashes of node:crypto, and `loadHashes`, which loads the JavaScript ones if the runtime has no node:crypto.
+// The hashes of node:crypto, and `loadHashes`, which loads JavaScript hashes if the runtime has no node:crypto.
 // Called by the receiver's startup and by all that can wait for hashes.
 
 import type { Hashes, Sha256Stream } from './engine.ts';
 import { type NodeCrypto, nodeCrypto } from './node-crypto.ts';
 
-/** Converts Node's Buffer to a plain Uint8Array, which callers get on every runtime. */
+/** Converts Node's Buffer to a plain Uint8Array, so that callers get the same type on every runtime. */
 function plain(bytes: Uint8Array): Uint8Array {
   return new Uint8Array(bytes.buffer, bytes.byteOffset, bytes.byteLength);
 }
 
-/** The hashes of node:crypto; undefined if the runtime lacks it. */
+/** Returns the hashes of node:crypto; undefined if the runtime lacks node:crypto. */
 export function nativeHashes(crypto: NodeCrypto | undefined = nodeCrypto()): Hashes | undefined {
   if (!crypto) return undefined;
   const digest = (data: Uint8Array): Uint8Array =>
@@ -38,7 +38,7 @@ export function nativeHashes(crypto: NodeCrypto | undefined = nodeCrypto()): Has
 }
 
 /**
- * SHA-256 and HMAC-SHA256, synchronous: node:crypto's, or JavaScript's, which is loaded only if it is needed.
+ * Returns SHA-256 and HMAC-SHA256, synchronous: node:crypto's or, without it, those in JavaScript, loaded only then.
  */
 export async function loadHashes(): Promise<Hashes> {
   return nativeHashes() ?? (await import('./noble-hashes.ts')).nobleHashes();

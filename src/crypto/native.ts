@@ -1,5 +1,5 @@
-// The engine on node:crypto, that is OpenSSL or BoringSSL (verification.md §3.4 to §3.7).
-// Made by `index.ts`, and by `sodium.ts` with Ed25519 of its own.
+// The crypto engine on node:crypto, that is OpenSSL or BoringSSL (verification.md §3.4 to §3.7).
+// Called by `index.ts`, and by `sodium.ts`, which replaces its Ed25519.
 
 import type { CryptoEngine } from './engine.ts';
 import type { NodeCrypto } from './node-crypto.ts';
@@ -7,8 +7,8 @@ import type { NodeVerify } from './pool.ts';
 import { type Primitives, withPrechecks } from './public-key.ts';
 
 /**
- * Writes 32 bytes of a positive integer at `to` as a DER INTEGER. Leading zeros are removed; one is added if the
- * sign bit is set.
+ * Writes 32 bytes of a positive integer at `to` as a DER INTEGER. Leading zero bytes are removed; one is added if the
+ * sign bit is set. Returns the index behind the INTEGER.
  */
 function writeInteger(source: Uint8Array, from: number, target: Uint8Array, to: number): number {
   let first = from;
@@ -23,8 +23,8 @@ function writeInteger(source: Uint8Array, from: number, target: Uint8Array, to: 
 }
 
 /**
- * Converts r‖s to the SEQUENCE of two INTEGERs that OpenSSL reads (RFC 3279 §2.2.3). It is done here because the
- * option `ieee-p1363` of node:crypto costs a third of a verification.
+ * Converts r‖s to the SEQUENCE of two INTEGERs that OpenSSL reads (RFC 3279 §2.2.3). The option `ieee-p1363` of
+ * node:crypto would do the same, but costs a third of a verification.
  * @param signature 64 bytes.
  */
 export function derSignature(signature: Uint8Array): Uint8Array {
@@ -35,15 +35,17 @@ export function derSignature(signature: Uint8Array): Uint8Array {
   return der.subarray(0, end);
 }
 
-/** Replaceable parts of a native engine. */
+/** The parts of a native engine that can be replaced. */
 export interface NativeParts {
-  /** Verifies; by default `crypto.verify`, at once. */
+  /** Verifies a signature. Default: `crypto.verify`, synchronously. */
   readonly verify?: NodeVerify | undefined;
-  /** Verifies Ed25519; OpenSSL by default. */
+  /** Imports Ed25519 keys and verifies with them. Default: OpenSSL. */
   readonly ed25519?: Primitives['ed25519'] | undefined;
 }
 
-/** Makes an engine on node:crypto, which parses each key once. It is synchronous unless `verify` is not. */
+/**
+ * Makes an engine on node:crypto, which parses each key once. The engine is synchronous unless `parts.verify` is not.
+ */
 export function nativeEngine(crypto: NodeCrypto, parts: NativeParts = {}): CryptoEngine {
   const verify: NodeVerify =
     parts.verify ?? ((algorithm, data, key, signature) => crypto.verify(algorithm, data, key, signature));

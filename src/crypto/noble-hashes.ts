@@ -6,7 +6,7 @@ import { sha256 } from '@noble/hashes/sha2.js';
 import { hex, utf8 } from '../codec/encoding.ts';
 import type { Hashes, Sha256Stream } from './engine.ts';
 
-/** Hashes in JavaScript: WebCrypto has only asynchronous ones. */
+/** Returns hashes in JavaScript, because WebCrypto has only asynchronous ones. */
 export function nobleHashes(): Hashes {
   return {
     sha256,

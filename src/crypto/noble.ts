@@ -12,8 +12,8 @@ import { withPrechecks, type Verifier } from './public-key.ts';
 
 /**
  * Verifies by RFC 8032 §5.1.7 with the cofactorless equation: the encoding of S·B − k·A equals R's bytes.
- * `ed25519.verify` multiplies by the cofactor and would accept R = rB + T, which OpenSSL and BoringSSL
- * refuse.
+ * `ed25519.verify` multiplies by the cofactor. It would accept an R with a component of small order, which OpenSSL and
+ * BoringSSL refuse.
  */
 function ed25519Verifier(encoded: Uint8Array): Verifier {
   const { Point } = ed25519;

@@ -1,44 +1,48 @@
-// Decides on which thread a signature is verified, and moves work back from a stalled thread pool
-// (verification.md §3.11).
-// Called by the receiver for its rule, and by `index.ts` for the native engine. The verdict is the same on
-// every thread.
+// Decides on which thread a signature is verified, and moves work back from a stalled thread pool (verification.md
+// §3.11).
+// Called by the receiver, and by `index.ts` for the native engine. The verdict is the same on every thread.
 
 import type { Verification } from './engine.ts';
 import type { NodeCrypto } from './node-crypto.ts';
 
 /** The state of the runtime's thread pool when a signature is about to be verified, passed to `UseThreadPool`. */
 export interface PoolState {
-  /** True if the pool has returned nothing for 5 ms and nothing since, so others keep its threads busy. */
+  /**
+   * True if the pool returned nothing for 5 ms and still returns nothing, because other work keeps its threads busy.
+   */
   readonly isStalled: boolean;
 }
 
 /**
  * A function that returns true if a signature is to be verified on the runtime's thread pool: the option
- * `useThreadPool` of `createEngine`. It is called before each verification, and again for running ones if the pool
- * stalls. If it then returns false, the main thread verifies too, and the first verdict counts.
+ * `useThreadPool` of `createEngine`. It is called before each verification. If the pool stalls, it is called again for
+ * each waiting verification. If it then returns false, the main thread verifies too, and the first verdict counts.
  * @param waiting the number of other verifications of this engine on the pool.
  */
 export type UseThreadPool = (waiting: number, state: PoolState) => boolean;
 
-/** Processors available to this process, with a container's share if the runtime knows it. */
+/**
+ * Returns the number of processors available to this process. In a container it is the container's share, if the
+ * runtime knows that.
+ */
 function availableProcessors(): number {
   const os = globalThis.process?.getBuiltinModule?.('node:os') as
     { availableParallelism?: () => number } | undefined;
   return os?.availableParallelism?.() ?? 1;
 }
 
-/** Decides for each signature on which thread a receiver verifies it (verification.md §3.11). */
+/** The rule by which a receiver chooses the thread for each signature (verification.md §3.11). */
 export interface ThreadRule {
-  /** Undefined if the main thread always verifies. */
+  /** Decides for each verification if it runs on the thread pool. Undefined if the main thread always verifies. */
   readonly useThreadPool: UseThreadPool | undefined;
-  /** Called when a request arrives at an adapter. */
+  /** Called when a request arrives, so that several requests at the same time are noticed. */
   readonly requestCame: () => void;
 }
 
 const nothing = (): void => {};
 
 /**
- * Makes the rule.
+ * Makes the rule for the option `verification`.
  * @param inFlight returns the number of deliveries between arrival and answer, including the current one.
  */
 export function threadRule(
@@ -65,8 +69,8 @@ export function threadRule(
 }
 
 /**
- * True on Node and Bun. Deno takes the callback too, but verifies before it returns. workerd has no threads,
- * and `''` for libuv's version.
+ * True on Node and Bun. Deno accepts a callback in `crypto.verify`, but verifies on the main thread. workerd has no
+ * threads; its `versions.uv` (libuv) is empty.
  */
 export function hasThreadPool(): boolean {
   const versions = globalThis.process?.versions;
@@ -80,35 +84,38 @@ type VerifyArguments = readonly [
   signature: Uint8Array,
 ];
 
-/** `crypto.verify`, on any thread. */
+/** Verifies a signature with the arguments of Node's `crypto.verify`, on the main thread or on the thread pool. */
 export type NodeVerify = (...what: VerifyArguments) => boolean | Promise<boolean>;
 
 /**
- * If the pool gives no result for this time, which is that of 50 verifications, other work is assumed to fill it.
- * Ms.
+ * The time in ms without a result after which the pool is assumed to be full of other work. 50 verifications take as
+ * long.
  */
 const STALL_MS = 5;
 
 /**
- * If the pool is stalled, the main thread does at most this many verifications before it serves its sockets again:
- * about 2 ms.
+ * The maximum number of verifications that the main thread does in a row for a stalled pool. They take about 2 ms;
+ * then it serves its sockets again.
  */
 const MOST_A_TURN = 20;
 
 /**
  * Returns a function that runs `crypto.verify` on the pool's threads if `useThreadPool` returns true, and otherwise
- * at once. The verdict is the same.
+ * synchronously.
  */
 export function pooledVerify(crypto: NodeCrypto, useThreadPool: UseThreadPool): NodeVerify {
-  /** Verifications in the pool without a verdict, oldest first. Calling one verifies it on the main thread. */
+  /**
+   * The verifications on the pool that have no verdict yet, oldest first. Each function verifies one of them on the
+   * main thread instead.
+   */
   const waiting = new Set<() => void>();
   const state = { isStalled: false };
   let cameBack = 0;
   let watched = false;
 
   /**
-   * After the timer, waits one more turn: a late timer may run before verdicts that have already arrived, and these
-   * must be processed first.
+   * Lets the main thread help if the pool returns no verdict within `STALL_MS`. One more turn of the event loop is
+   * waited first, so that verdicts that have already arrived count.
    */
   function watch(): void {
     if (watched || state.isStalled || waiting.size === 0) return;
@@ -138,9 +145,10 @@ export function pooledVerify(crypto: NodeCrypto, useThreadPool: UseThreadPool): 
     }
   }
 
-  /** Uses the callback form: OpenSSL works on a thread of the pool, on copies of data and signature. */
+  /** Verifies on a thread of the pool, by passing a callback to `crypto.verify`. Data and signature are copied. */
   function inPool([algorithm, data, key, signature]: VerifyArguments): Promise<boolean> {
-    // Copied because the main thread may verify later, and the caller may change its bytes meanwhile.
+    // The bytes are copied, because the main thread may verify them later, and the caller may change its bytes
+    // meanwhile.
     const what: VerifyArguments = [algorithm, data.slice(), key, signature.slice()];
     return new Promise((resolve, reject) => {
       const verifyHere = (): void => {
@@ -164,7 +172,7 @@ export function pooledVerify(crypto: NodeCrypto, useThreadPool: UseThreadPool): 
       waiting.add(verifyHere);
       try {
         const verdict = crypto.verify(...what, done);
-        // A runtime that ignores the callback has returned the verdict.
+        // A runtime that ignores the callback returns the verdict instead.
         if (typeof verdict === 'boolean') done(undefined, verdict);
       } catch (error) {
         done(error, false);

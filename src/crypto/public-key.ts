@@ -1,27 +1,27 @@
-// Checks keys and signatures before any engine sees them, so that all engines give one verdict
-// (verification.md §3.4 to §3.8).
+// Checks keys and signatures before any engine gets them, so that all engines give one verdict (verification.md §3.4
+// to §3.8).
 // Called by every engine through `withPrechecks`, and by the folder `keys` when a JWK is read.
 
 import { ALGORITHM_NAMES, algorithmOfKey, ALGORITHMS, type SignatureAlgorithm } from './algorithms.ts';
 import type { CryptoEngine, Jwk, VerifyKey } from './engine.ts';
 
-/** The field's order p = 2^255 − 19 (RFC 8032 §5.1). */
+/** The order p = 2^255 − 19 of Ed25519's field (RFC 8032 §5.1). */
 const FIELD_25519: bigint = 2n ** 255n - 19n;
-/** The curve's constant d = −121665/121666 mod p (RFC 8032 §5.1). */
+/** The constant d = −121665/121666 mod p of Ed25519's curve (RFC 8032 §5.1). */
 const D = 37095705934669439343138083508754565189542113879843219016388785533085940283555n;
 
-/** The group's order L (RFC 8032 §5.1), little-endian as S is. */
+/** The order L of Ed25519's group (RFC 8032 §5.1), as little-endian bytes, like S in a signature. */
 const L: readonly number[] = [
   0xed, 0xd3, 0xf5, 0x5c, 0x1a, 0x63, 0x12, 0x58, 0xd6, 0x9c, 0xf7, 0xa2, 0xde, 0xf9, 0xde, 0x14, 0, 0, 0, 0,
   0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x10,
 ];
 
-/** y of two of the four points of order 8; the other two have −y. */
+/** The y coordinate of two of the four points of order 8 on Ed25519's curve; the other two points have −y. */
 const Y8 = 0x5fc536d880238b13933c6d305acdfd5f098eff289f4c345b027b2c28f95e826n;
 
 /**
- * The five y of the eight points whose order divides 8: 1, −1, 0, and two of order 8. Both signs of x have
- * one y.
+ * The y coordinates of the eight points whose order divides 8: 1, −1, 0, and two for order 8. There are only five,
+ * because points with x and −x share y.
  */
 const SMALL_ORDER_Y: readonly bigint[] = [1n, FIELD_25519 - 1n, 0n, Y8, FIELD_25519 - Y8];
 
@@ -30,8 +30,8 @@ const SMALL_ORDER: readonly (readonly number[])[] = SMALL_ORDER_Y.map((y) =>
 );
 
 /**
- * True if y < p, compared on bytes: only 2^255 − 19 … 2^255 − 1 are too large, and they share all bytes but
- * the lowest.
+ * True if the point's y coordinate is below p. Only 2^255 − 19 … 2^255 − 1 are too large, and these values share all
+ * bytes but the lowest.
  */
 function isCanonical(point: Uint8Array, at: number): boolean {
   if (((point[at + 31] ?? 0) & 0x7f) !== 0x7f || (point[at] ?? 0) < 0xed) return true;
@@ -40,8 +40,8 @@ function isCanonical(point: Uint8Array, at: number): boolean {
 }
 
 /**
- * True for a point of small order, whatever its sign bit is. `x = 0` with the sign bit set is no valid encoding,
- * and is refused here too.
+ * True for a point of small order, whatever its sign bit is. `x = 0` with the sign bit set is no valid encoding, so it
+ * is refused here too.
  */
 function isSmallOrder(point: Uint8Array, at: number): boolean {
   return SMALL_ORDER.some((small) => {
@@ -50,7 +50,10 @@ function isSmallOrder(point: Uint8Array, at: number): boolean {
   });
 }
 
-/** True if S < L. Otherwise the same signature could be written a second way (RFC 8032 §5.1.7). */
+/**
+ * True if the signature's scalar S is below L. Otherwise the same signature could be written a second way (RFC 8032
+ * §5.1.7).
+ */
 function isReducedScalar(signature: Uint8Array, at: number): boolean {
   for (let i = 31; i >= 0; i -= 1) {
     const difference = (signature[at + i] ?? 0) - (L[i] ?? 0);
@@ -70,8 +73,8 @@ function power(base: bigint, exponent: bigint): bigint {
 }
 
 /**
- * True if x² = (y² − 1)/(dy² + 1) has a root, by Euler's criterion on u·v, which is a square if u/v is (RFC
- * 8032 §5.1.3).
+ * True if x² = (y² − 1)/(dy² + 1) has a root, that is if the point is on the curve (RFC 8032 §5.1.3). Euler's
+ * criterion is applied to the product u·v, which is a square if the quotient u/v is.
  */
 function isOnCurve(point: Uint8Array): boolean {
   let y = 0n;
@@ -82,9 +85,9 @@ function isOnCurve(point: Uint8Array): boolean {
 }
 
 /**
- * The fault of an Ed25519 public key, found once at import. Engines differ here: some accept the identity as
- * a key, under which one signature fits every message (verification.md §3.8). A point of mixed order is no
- * fault: the cofactorless equation decides each of its signatures.
+ * Returns the reason why an Ed25519 public key is unusable; undefined if it is usable. Engines differ here: some
+ * accept the identity as a key, under which one signature fits every message (verification.md §3.8). A point of mixed
+ * order is usable, because the cofactorless equation decides each of its signatures.
  * @param point 32 bytes.
  */
 export function ed25519InvalidReason(point: Uint8Array): string | undefined {
@@ -94,8 +97,8 @@ export function ed25519InvalidReason(point: Uint8Array): string | undefined {
 }
 
 /**
- * True if R is canonical and not of small order, and S < L (verification.md §3.6). Checked before any engine
- * sees the signature.
+ * True if the signature's point R is canonical and not of small order, and S < L (verification.md §3.6). Checked
+ * before an engine gets the signature.
  */
 export function ed25519SignatureFits(signature: Uint8Array): boolean {
   return (
@@ -121,7 +124,7 @@ function coordinate(point: Uint8Array, at: number): bigint {
   return value;
 }
 
-/** True for a big-endian value with 1 ≤ value < n. */
+/** True if the big-endian value of the 32 bytes at `at` is between 1 and n − 1; n is the order of P-256's group. */
 function isScalar(signature: Uint8Array, at: number): boolean {
   let some = 0;
   for (let i = 0; i < 32; i += 1) some |= signature[at + i] ?? 0;
@@ -134,8 +137,9 @@ function isScalar(signature: Uint8Array, at: number): boolean {
 }
 
 /**
- * The fault of a P-256 public key (SP 800-56A §5.6.2.3.3). The cofactor is 1, so every point of the curve but
- * infinity has order n, and this form cannot write infinity.
+ * Returns the reason why a P-256 public key is unusable (SP 800-56A §5.6.2.3.3); undefined if it is usable. The order
+ * is not checked: the cofactor is 1, so every point of the curve but infinity has order n. This encoding cannot
+ * express infinity.
  * @param point 65 bytes, `04 ‖ x ‖ y` (SEC 1 §2.3.3).
  */
 export function p256InvalidReason(point: Uint8Array): string | undefined {
@@ -156,8 +160,8 @@ export function p256SignatureFits(signature: Uint8Array): boolean {
 }
 
 /**
- * The public part of a JWK and nothing else, as engines import it: with `use`, `key_ops` or `d` they would
- * differ.
+ * The public members of a JWK, which engines import. Other members are left out, because engines react differently to
+ * `use`, `key_ops` or `d`.
  */
 export interface PublicJwk {
   readonly kty: string;
@@ -169,12 +173,15 @@ export interface PublicJwk {
 /** A public key that passed every check for which no engine is needed. */
 interface PublicKey {
   readonly alg: SignatureAlgorithm;
-  /** Ed25519: the 32 bytes of RFC 8032 §5.1.2. P-256: `04 ‖ x ‖ y`. */
+  /** The encoded point. Ed25519: the 32 bytes of RFC 8032 §5.1.2. P-256: `04 ‖ x ‖ y`. */
   readonly point: Uint8Array;
   readonly jwk: PublicJwk;
 }
 
-/** The point of an algorithm: its JWK members, the bytes before them, and the check of a point. */
+/**
+ * The encoding of a public key's point: the JWK members that contain its coordinates, the bytes before the
+ * coordinates, and the check of the point.
+ */
 interface PointForm {
   readonly coordinates: readonly ('x' | 'y')[];
   readonly prefix: readonly number[];
@@ -186,7 +193,7 @@ const POINTS: Readonly<Record<SignatureAlgorithm, PointForm>> = {
   'ecdsa-p256-sha256': { coordinates: ['x', 'y'], prefix: [4], invalidReason: p256InvalidReason },
 };
 
-/** Key types in words, for readers of a refusal. */
+/** The supported key types in words, for error messages. */
 const KEY_TYPES = ALGORITHM_NAMES.map((name) => `${ALGORITHMS[name].kty} and ${ALGORITHMS[name].crv}`);
 
 /**
@@ -200,8 +207,9 @@ function decode32(text: string): number[] {
 }
 
 /**
- * Reads the public part of a JWK. Private members, and members that state a purpose (check 8), are ignored.
- * @returns the fault in fixed words if it is no usable Ed25519 or P-256 public key. Never throws.
+ * Reads the public part of a JWK. Private members, and members that state a purpose (read by check 8, key policy), are
+ * ignored.
+ * @returns a fixed text that says what is wrong, if the JWK is no usable Ed25519 or P-256 public key. Never throws.
  */
 export function readPublicKey(jwk: Jwk): PublicKey | string {
   if (typeof jwk !== 'object' || jwk === null) return 'the JWK is not an object';
@@ -225,11 +233,15 @@ export function readPublicKey(jwk: Jwk): PublicKey | string {
 }
 
 /**
- * An imported key, ready to verify. It is only called with a signature that passed its algorithm's pre-check.
+ * Verifies a signature with one imported key. Called only with a signature that passed the check of its algorithm's
+ * form.
  */
 export type Verifier = (data: Uint8Array, signature: Uint8Array) => boolean | Promise<boolean>;
 
-/** The parts of an engine: for each algorithm, an importer of keys that passed the common checks. */
+/**
+ * The functions of an engine, one for each algorithm. Each imports a key that passed the common checks, and returns
+ * the function that verifies with it.
+ */
 export type Primitives = Record<SignatureAlgorithm, (key: PublicKey) => Verifier | Promise<Verifier>>;
 
 const SIGNATURE_FITS: Record<SignatureAlgorithm, (signature: Uint8Array) => boolean> = {
@@ -253,8 +265,9 @@ function verify(key: VerifyKey, data: Uint8Array, signature: Uint8Array): boolea
 }
 
 /**
- * Adds the common checks to an engine, so that it cannot be used without them. Only calculations remain for the
- * engine in which all engines agree: the cofactorless equation, and plain ECDSA (verification.md §3.4, §3.7).
+ * Makes an engine from an implementation's functions, with the common checks of keys and signatures in front. The
+ * implementation only computes where all implementations agree: the cofactorless equation, and plain ECDSA
+ * (verification.md §3.4, §3.7).
  */
 export function withPrechecks(name: CryptoEngine['name'], primitives: Primitives): CryptoEngine {
   return { name, importKey: (jwk) => importKey(primitives, jwk), verify };

@@ -1,5 +1,5 @@
-// Defines the refusal of a request to dev: its code, status and body (dev.md §4.1). Every part of the API throws it,
-// and dev.ts answers with it.
+// Defines the error with which dev refuses a request: code, status and body (dev.md §4.1). Every part of the API throws
+// this error, and dev.ts answers with it.
 import { PrintableError } from '../codec/printable-value.ts';
 import type { DevError, DevErrorCode } from './wire.ts';
 
@@ -22,11 +22,11 @@ const STATUSES: Readonly<Record<DevErrorCode, number>> = {
   internal: 500,
 };
 
-/** A request of the API that is refused. */
+/** The error with which dev's API refuses a request. */
 export class ApiError extends PrintableError {
   override readonly name = 'ApiError';
   readonly code: DevErrorCode;
-  /** The methods for `Allow` of a 405. */
+  /** The methods for the header `Allow` of a 405 response. */
   readonly allow: string | undefined;
 
   constructor(code: DevErrorCode, message: string, allow?: string) {
@@ -39,11 +39,11 @@ export class ApiError extends PrintableError {
     return STATUSES[this.code];
   }
 
-  /** The body of the answer. */
+  /** Returns the JSON body of the error response. */
   toJSON(): DevError {
     return { error: { code: this.code, message: this.message } };
   }
 }
 
-/** A member of a request that is missing or wrong. */
+/** Makes the error for a request in which a member is missing or wrong. */
 export const badRequest = (message: string): ApiError => new ApiError('bad_request', message);

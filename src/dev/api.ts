@@ -1,5 +1,5 @@
-// Routes requests below `/api/` to what answers them (dev.md §4.2). dev.ts calls it once `Host` and token were
-// checked.
+// Routes requests below `/api/` to their handlers (dev.md §4.2). dev.ts calls it once the header `Host` and the token
+// were checked.
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { JsonObject } from '../codec/members.ts';
 import { ApiError, badRequest } from './api-error.ts';
@@ -13,7 +13,7 @@ import type { Sending } from './sending.ts';
 import { fullOf } from './shown.ts';
 import type { DevState, ScenarioStarted, Told } from './wire.ts';
 
-/** The parts that the API answers from. */
+/** The parts of dev that the handlers of the API use. */
 export interface ApiParts {
   readonly state: () => DevState;
   readonly log: DeliveryLog;
@@ -25,7 +25,10 @@ export interface ApiParts {
   readonly protocol: string;
 }
 
-/** The largest bodies of requests, bytes. The text of a capture may be longer as JSON. */
+/**
+ * The default size limit of a request body, bytes. The limit for captured requests is higher, because JSON escapes make
+ * their text longer.
+ */
 const MOST_BODY = 2 * 1024 * 1024;
 const MOST_CAPTURE_BODY = 2 * MOST_CAPTURE_BYTES + MOST_BODY;
 const MOST_TOLD = 256 * 1024;
@@ -34,16 +37,16 @@ interface Call {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
   readonly query: URLSearchParams;
-  /** The part of the path where the route has a parameter. */
+  /** The parameter in the path, e.g. the number of a delivery; empty if the route has none. */
   readonly name: string;
-  /** The body: a JSON object. */
+  /** Reads the request body as a JSON object of at most `most` bytes. */
   readonly body: (most?: number) => Promise<JsonObject>;
 }
 
-/** Returns the value to answer with; undefined: it has answered. */
+/** Returns the JSON to answer with. Returns undefined if the handler has written the response itself. */
 type Handler = (call: Call, parts: ApiParts) => unknown;
 
-/** Reads a positive whole number. @throws ApiError */
+/** Parses a positive whole number. @throws ApiError `bad_request` for any other text */
 function wholeNumber(text: string, name: string): number {
   if (/^[1-9]\d{0,14}$/.test(text)) return Number(text);
   throw badRequest(`${name}: expected a whole number from 1 on.`);
@@ -66,7 +69,7 @@ function openEvents({ request, response }: Call, { events }: ApiParts): undefine
   throw new ApiError('too_many_streams', 'Too many streams of events are open. Close other pages of dev.');
 }
 
-/** The handlers by path, with `*` for a parameter, then by method (dev.md §4.2). */
+/** The handlers by path, then by method (dev.md §4.2). `*` in a path stands for a parameter. */
 const ROUTES: Readonly<Record<string, Readonly<Record<string, Handler>>>> = {
   state: { GET: (_, { state }) => state() },
   deliveries: { GET: deliveriesBefore },
@@ -97,7 +100,7 @@ const ROUTES: Readonly<Record<string, Readonly<Record<string, Handler>>>> = {
   },
 };
 
-/** The route of a path below `/api/`, and its parameter. */
+/** Splits a path below `/api/` into a key of `ROUTES` and the parameter in the path. */
 function routeOf(path: string): { readonly route: string; readonly name: string } {
   const [first = '', name, ...rest] = path.split('/');
   return name === undefined ? { route: first, name: '' } : { route: [first, '*', ...rest].join('/'), name };
@@ -112,7 +115,7 @@ function handlerOf(route: string, method: string): Handler {
   throw new ApiError('method_not_allowed', `Expected ${allow}.`, allow);
 }
 
-/** Answers a request below `/api/` whose token was checked. @throws ApiError */
+/** Answers a request below `/api/` whose token was checked. @throws ApiError if the request is refused */
 export async function answerApi(
   request: IncomingMessage,
   response: ServerResponse,

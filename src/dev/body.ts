@@ -1,5 +1,4 @@
-// Reads bodies of requests within a bound, and answers with JSON. The API and the tools of the called sellers call
-// it.
+// Reads request bodies up to a size limit, and answers with JSON. Called by the API and by the tools of dev's sellers.
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { JsonObject } from '../codec/members.ts';
 import { parseStrictObject } from '../codec/strict-json.ts';
@@ -7,7 +6,8 @@ import { ApiError, badRequest } from './api-error.ts';
 
 /**
  * Reads the body of a request.
- * @throws ApiError `body_too_large`, also before it was read; `bad_request` if it breaks off.
+ * @throws ApiError `body_too_large` if the body, or already its announced length, is over `most`. `bad_request` if the
+ * connection breaks off.
  */
 export async function readBytes(request: IncomingMessage, most: number): Promise<Uint8Array> {
   const tooLarge = new ApiError('body_too_large', `The body is over ${most} bytes.`);
@@ -26,7 +26,7 @@ export async function readBytes(request: IncomingMessage, most: number): Promise
   return Buffer.concat(chunks);
 }
 
-/** Reads a JSON object. @throws ApiError */
+/** Reads the body as a JSON object of at most `most` bytes. @throws ApiError for any other body or media type */
 export async function readJsonBody(request: IncomingMessage, most: number): Promise<JsonObject> {
   if (!/^application\/json\s*(?:;|$)/i.test(request.headers['content-type'] ?? '')) {
     throw new ApiError('unsupported_media_type', 'Expected Content-Type: application/json.');
@@ -36,7 +36,6 @@ export async function readJsonBody(request: IncomingMessage, most: number): Prom
   return json.value;
 }
 
-/** Answers with a JSON value. */
 export function sendJson(
   response: ServerResponse,
   status: number,

@@ -1,5 +1,5 @@
-// Answers calls of the buyer's at the agent URLs: orders, tasks, media buys, figures (dev.md §1.5). The verb `dev`
-// passes it to `startDev`.
+// Answers the buyer's tool calls at the agent URLs of dev's sellers: orders, tasks, media buys, figures (dev.md §1.5).
+// dev.ts calls it.
 import { isJsonObject, type JsonObject } from '../codec/members.ts';
 import { protocolFor } from '../shared/wire-names.ts';
 import type { CalledSellers, CallParts } from './contract.ts';
@@ -8,20 +8,23 @@ import { buyOf, createMediaBuys, deliveryOf, type Order, resultOf, taskOf } from
 import { answerTools, type Tool, type ToolAnswer, type Tools } from './tool-server.ts';
 import type { CallEvent, DevSeller } from './wire.ts';
 
-/** The facts of a call that the page shows. */
+/** The details of a tool call that dev's page shows. */
 type Said = Omit<CallEvent, 'at' | 'scheme' | 'tool'>;
 
-/** A tool whose answer has the facts of the call. */
+/** A tool that also returns the details of each call for dev's page. */
 interface Served {
   readonly description: string;
-  /** @throws ToolError */
+  /** Runs the tool. @throws ToolError if the tool refuses the call */
   readonly call: (args: JsonObject) => ToolAnswer & { readonly said: Said };
 }
 
-/** The names of the question about a task, as editions and sellers have them. */
+/** The names of the tool that returns the status of a task. Protocol versions and sellers differ in the name. */
 const TASK_TOOLS = ['get_task_status', 'tasks/get'] as const;
 
-/** Sends the webhook of an order that is done, to where dev sends everything (dev.md §1.3). */
+/**
+ * Posts the webhook of a completed order to the receiver at `--forward`, never to the URL that the order named (dev.md
+ * §1.3).
+ */
 function sendEnd({ deliver }: CallParts, seller: DevSeller, order: Order): void {
   const { taskId, webhook, context } = order;
   const { operationId, token } = webhook ?? {};
@@ -40,7 +43,7 @@ function sendEnd({ deliver }: CallParts, seller: DevSeller, order: Order): void 
   });
 }
 
-/** The tools of one seller. */
+/** Makes the tools of one seller. `lost` says which webhooks a running scenario withholds. */
 function toolsOf(parts: CallParts, seller: DevSeller, lost: LostWebhooks): Readonly<Record<string, Served>> {
   const { now } = parts;
   const { agentUrl } = seller;
@@ -96,7 +99,7 @@ function toolsOf(parts: CallParts, seller: DevSeller, lost: LostWebhooks): Reado
   };
 }
 
-/** The tools as they are served: each call is reported, and its context goes back. */
+/** Wraps the tools of a seller. Each call is shown on dev's page, and its answer repeats the `context` of the call. */
 function served(
   { heard, now }: CallParts,
   { scheme }: DevSeller,
@@ -118,7 +121,10 @@ function served(
   );
 }
 
-/** Answers calls of the buyer's at the agent URLs of dev's sellers (dev.md §1.5). */
+/**
+ * Makes the handler of tool calls at the agent URLs of dev's sellers, and the scenarios that wait for such calls
+ * (dev.md §1.5).
+ */
 export function calledSellers(parts: CallParts): CalledSellers {
   const lost = createLostWebhooks();
   const { errorMember } = protocolFor(parts.protocol);

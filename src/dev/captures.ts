@@ -1,5 +1,6 @@
-// Reads captures, pasted or from the folder of `captureRefused`, and explains them (dev.md §3.5). The API calls it.
-// Their text is another's: files are bounded, and no link or path is followed.
+// Reads captures (captured HTTP requests, pasted or from the folder of the option `captureRefused`) and explains them
+// (dev.md §3.5). The API calls it. Captures are untrusted, so their size is limited, and no link or path in them is
+// followed.
 import { constants } from 'node:fs';
 import { lstat, open, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -23,23 +24,26 @@ import type { CaptureFile, CaptureList, CaptureRequest } from './wire.ts';
 export const MOST_CAPTURE_BYTES: number = 4 * 1024 * 1024;
 const MOST_FILES = 1_000;
 
-/** The parts of dev that explain captures, i.e. captured requests, and the places that keep them. */
+/** The parts of dev that are needed to read, explain and log captured requests. */
 export interface CaptureParts {
   readonly sellers: Sellers;
   readonly log: DeliveryLog;
   readonly protocol: string;
-  /** The folder of `captureRefused`, as it was given. */
+  /** The folder of the receiver's option `captureRefused`, as the user wrote it. */
   readonly folder: string;
   /** The absolute path of `folder`. */
   readonly path: string;
-  /** Unix ms. */
+  /** Returns the current time, Unix ms. */
   readonly now: () => number;
 }
 
-/** Deliveries that dev did not send (dev.md §3.5). */
+/** Lists and explains captures, i.e. captured requests that dev did not send (dev.md §3.5). */
 export interface Captures {
   readonly list: () => Promise<CaptureList>;
-  /** Reads and explains one captured request. @throws ApiError `unreadable_capture`, `not_found`. */
+  /**
+   * Reads, explains and logs one captured request. @throws ApiError `unreadable_capture`, `not_found`,
+   * `body_too_large`.
+   */
   readonly take: (request: CaptureRequest) => Promise<Entry>;
 }
 
@@ -50,10 +54,10 @@ async function fileIn(path: string, file: string): Promise<CaptureFile | undefin
   return found?.isFile() ? { file, at: Math.round(found.mtimeMs), bytes: found.size } : undefined;
 }
 
-/** The files of captures in a folder, the newest first; undefined if it cannot be read. */
+/** Returns the captured requests in a folder, newest first. Returns undefined if the folder cannot be read. */
 async function filesIn(path: string): Promise<readonly CaptureFile[] | undefined> {
   try {
-    // Their names begin with the time, so that the order of names is that of time.
+    // The names begin with the time of capture, so sorting by name sorts by time.
     const names = (await readdir(path)).filter((name) => name.endsWith('.http')).sort();
     const files = await Promise.all(names.slice(-MOST_FILES).map((name) => fileIn(path, name)));
     return files.filter((file) => file !== undefined).toReversed();
@@ -63,13 +67,13 @@ async function filesIn(path: string): Promise<readonly CaptureFile[] | undefined
 }
 
 /**
- * Reads one file of the folder, by its name alone and without a link.
- * @throws ApiError
+ * Reads one file of the folder. `file` must be a plain file name, and a link is refused.
+ * @throws ApiError `not_found`; `unreadable_capture` if the file is too large.
  */
 async function bytesOf(path: string, file: string): Promise<Uint8Array> {
   const missing = new ApiError('not_found', 'file: there is no such file in the folder of captures.');
   if (!/^[^/\\\0]+\.http$/.test(file)) throw missing;
-  // The flags neither wait for a pipe, nor follow a link that was put there after the list was made.
+  // With these flags `open` neither waits for a pipe, nor follows a link that has replaced the listed file.
   const flags = constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0);
   const handle = await open(join(path, file), flags).catch(() => undefined);
   if (!handle) throw missing;
@@ -85,7 +89,7 @@ async function bytesOf(path: string, file: string): Promise<Uint8Array> {
   }
 }
 
-/** Reads JWKs that were pasted. @throws ApiError */
+/** Reads JWKs from pasted text. @throws ApiError `unreadable_capture` */
 async function keysIn(text: string, now: () => number): Promise<readonly Jwk[]> {
   const stdin = async (): Promise<Uint8Array> => new TextEncoder().encode(text);
   try {
@@ -111,7 +115,9 @@ async function captureOf(bytes: Uint8Array, file: string): Promise<Capture> {
   }
 }
 
-/** Returns a captured request in the form that dev sends. A header field on several lines stays on several lines. */
+/**
+ * Converts a captured request into the form in which dev keeps deliveries. A header on several lines keeps its lines.
+ */
 function postedOf({ method, headers, body }: Capture, url: string): Posted {
   const fields = new Map<string, string | readonly string[]>();
   for (const [name, value] of headers) {
@@ -122,8 +128,8 @@ function postedOf({ method, headers, body }: Capture, url: string): Posted {
 }
 
 /**
- * Finds the seller of a captured request by the header fields of its scheme. `own` is true if they name one of dev's
- * sellers: by a key id, an HMAC or a bearer token.
+ * Chooses the seller of dev whose keys or secret verify a captured request. `own` is true for a key id of one of dev's
+ * sellers, and for any HMAC or bearer token.
  */
 function sellerOf(posted: Posted, { sellers, protocol }: CaptureParts): { seller: Seller; own: boolean } {
   const { byScheme } = sellers;
@@ -145,7 +151,10 @@ function sellerOf(posted: Posted, { sellers, protocol }: CaptureParts): { seller
   return { seller: isBearer ? byScheme.bearer : byScheme.signature, own: isBearer };
 }
 
-/** The part of an explanation's input that is the same for all captures. */
+/**
+ * Returns the members of the input for `explain` that every captured request has: the request, and the time of its
+ * receipt.
+ */
 function commonInput(capture: Capture, now: () => number): Pick<ExplainInput, 'capture' | 'receivedAt'> {
   const { how: _how, ...moment } = momentOf(capture, {}, { now });
   return { capture, ...moment };

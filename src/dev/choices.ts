@@ -1,5 +1,5 @@
-// Lists everything that can be sent, and the answer to each mistake (dev.md §2). The API's state has the list;
-// requests and sending ask for the answers.
+// Lists everything that dev can send, and the expected answer to each mistake (dev.md §2). The API's state contains the
+// list. requests.ts and sending.ts call the other functions.
 import { STATUSES } from '../cli/send/send-verb.ts';
 import { REPORT_TYPES } from '../events/schemas.ts';
 import { EDITION_NAMES } from '../shared/editions.ts';
@@ -10,15 +10,17 @@ import type { Scenario } from './contract.ts';
 import { SCHEMES } from './sellers.ts';
 import type { DevChoices, DevScheme, Expected, MistakeChoice } from './wire.ts';
 
-/** True if a seller of the scheme can make the mistake: one without a signature makes those in the body alone. */
+/**
+ * True if a seller of the scheme can make the mistake. A seller that does not sign can make only mistakes in the body.
+ */
 export function canMake(mistake: string, scheme: DevScheme): boolean {
   const row = WRONG_DELIVERIES[mistake];
   return row !== undefined && (scheme === 'signature' || needsNoSignature(row));
 }
 
 /**
- * The answer to a mistake. Keys are fetched again at most once in 30 s: until then a receiver cannot say that a key
- * is unknown, and answers 503.
+ * Returns the answer that a correct receiver gives to a mistake. For an unknown key 503 is correct too: a receiver
+ * fetches keys at most once in 30 s, and cannot decide until then.
  */
 export function expectedFor(mistake: string): Expected | undefined {
   const known = MISTAKES[mistake];
@@ -37,7 +39,7 @@ const mistakes = (): MistakeChoice[] =>
     schemes: SCHEMES.filter((scheme) => canMake(name, scheme)),
   }));
 
-/** Everything that can be sent (dev.md §2). */
+/** Returns everything that dev's page offers to send (dev.md §2). */
 export function choicesOf(scenarios: Readonly<Record<string, Scenario>>): DevChoices {
   return {
     schemes: SCHEMES,

@@ -1,5 +1,5 @@
-// Defines the parts of dev to each other, types alone: scenarios, and the sellers that are called. With it scenarios
-// and called sellers import nothing of what sends.
+// Defines the types that connect dev's scenarios, its sellers that answer tool calls, and the code that sends for both.
+// So scenarios and sellers do not import the code that sends.
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Jwk } from '../crypto/engine.ts';
 import type { SenderAuth } from '../config/sender-entry.ts';
@@ -7,83 +7,98 @@ import type { PayloadInput, SignedDelivery } from '../sender/sign.ts';
 import type { SamplePayloads } from '../testing/payloads.ts';
 import type { CallEvent, DeliveryRow, DevScheme, DevSeller, Expected, SendRequest, Told } from './wire.ts';
 
-/** One delivery that a scenario sends: made of a payload, or as it is. */
+/** One delivery that a scenario sends. `payload` is a body to be signed, or a delivery that is signed already. */
 export interface StepDraft {
-  /** The content of the delivery, as a sentence. */
+  /** A sentence for the page that says what is delivered. */
   readonly sends: string;
-  /** The answer that a right receiver gives. */
+  /** The answer that a correct receiver gives. */
   readonly expected: Expected;
-  /** The words for the row of the delivery, e.g. `completed (tool)`. */
+  /** The label of the delivery in the page's list, e.g. `completed (tool)`. */
   readonly what: string;
   readonly payload: PayloadInput | SignedDelivery;
-  /** The private key that signs in place of the seller's own. */
+  /** The private key to sign with. Default: the seller's own key. */
   readonly key?: Jwk;
-  /** True for a proof of control: it is signed, whatever the seller's scheme is. */
+  /**
+   * True if the body is a proof of control (a challenge to the owner of the URL). It is signed even if the seller
+   * otherwise uses HMAC or a bearer token.
+   */
   readonly signed?: boolean;
-  /** True if another answer does not fail the run: the delivery is sent again. */
+  /** True if an unexpected answer does not fail the scenario, because the scenario then sends the delivery again. */
   readonly mayFail?: boolean;
 }
 
-/** The means that a scenario works with. */
+/** The functions and settings that a running scenario gets. */
 export interface ScenarioKit extends Required<Pick<SendRequest, 'scheme' | 'edition'>> {
   readonly seller: DevSeller;
-  /** The legacy authentication. Absent: the seller signs. */
+  /** The seller's HMAC secret or bearer token (legacy authentication). Undefined if the seller signs. */
   readonly auth: SenderAuth | undefined;
-  /** Builds payloads as a seller of the edition writes them. */
+  /** Builds bodies in the form of the chosen protocol version (`edition`). */
   readonly payloads: SamplePayloads;
-  /** Unix ms. */
+  /** Returns the current time, Unix ms. */
   readonly now: () => number;
   /** Aborts when dev ends. */
   readonly signal: AbortSignal;
-  /** Signs a step, sends it once, and adds it to the steps. It resolves with its row when it was answered. */
+  /**
+   * Signs a delivery unless it is signed already, posts it once, and adds it to the run's list. Resolves with the
+   * delivery's list row once the receiver has answered.
+   */
   readonly send: (step: StepDraft) => Promise<DeliveryRow>;
   /** Signs a payload without sending it. */
   readonly sign: (payload: PayloadInput) => Promise<SignedDelivery>;
-  /** Publishes a new key beside the seller's own, and gives the private one. */
+  /** Publishes one more key of the seller, and returns the private key. */
   readonly addKey: () => Promise<Jwk>;
-  /** Waits `ms`; rejects when `signal` aborts, or the one that is given. */
+  /** Waits `ms`. Rejects if dev ends, or if the given `signal` aborts. */
   readonly sleep: (ms: number, signal?: AbortSignal) => Promise<unknown>;
-  /** Reports that the scenario waits, and for what; undefined: it goes on. The last note stays. */
+  /**
+   * Shows `note` on the page while the scenario waits. Undefined: the scenario goes on, and the last note stays
+   * visible.
+   */
   readonly waiting: (note: string | undefined) => void;
 }
 
-/** One scenario. */
+/** A scripted sequence of deliveries that a user can start on dev's page. */
 export interface Scenario {
-  /** The description of the scenario, as a sentence. */
+  /** A sentence for the page that describes the scenario. */
   readonly says: string;
   readonly schemes: readonly DevScheme[];
   /**
-   * Plays the scenario. It has passed if this resolves and every answer was the expected one. An Error's message
-   * becomes the run's note.
+   * Runs the scenario. The run passes if the promise resolves and every answer was as expected. If the promise rejects,
+   * the page shows the error's message as the run's note.
    */
   readonly run: (kit: ScenarioKit) => Promise<void>;
 }
 
-/** The parts that the called sellers are made of. */
+/** The parts of dev that its sellers need to answer tool calls. */
 export interface CallParts {
   readonly sellers: readonly DevSeller[];
-  /** The name in wire identifiers. */
+  /** The protocol name in wire identifiers, e.g. `proto`. */
   readonly protocol: string;
   readonly brandJsonUrl: string;
-  /** Unix ms. */
+  /** Returns the current time, Unix ms. */
   readonly now: () => number;
-  /** Called for each call, which becomes an event of the API. */
+  /** Called for each tool call, which the page then shows. */
   readonly heard: (call: CallEvent) => void;
-  /** Signs the webhook of a call and sends it once, where dev sends everything. Nobody waits for its answer. */
+  /**
+   * Signs the webhook that follows from a tool call, and posts it once to the receiver at `--forward`. The caller does
+   * not wait for the answer.
+   */
   readonly deliver: (seller: DevSeller, draft: CallDraft) => void;
 }
 
-/** The webhook of a call. */
+/** The webhook that follows from a buyer's tool call, e.g. the completion of an order. */
 export interface CallDraft extends Pick<StepDraft, 'what' | 'expected'> {
-  /** Makes the body, of payloads as a seller of the edition writes them. */
+  /** Makes the body of the webhook with the given builders. */
   readonly payload: (payloads: SamplePayloads) => PayloadInput;
 }
 
-/** The tool transport at the agent URLs, and the scenarios that need it. */
+/** Answers tool calls at the agent URLs of dev's sellers, and has the scenarios that wait for such calls. */
 export interface CalledSellers {
-  /** Answers a request at the seller's agent URL. It rejects with ApiError for what is no message. */
+  /**
+   * Answers an HTTP request to the seller's agent URL. Rejects with ApiError unless the request is a POST with a JSON
+   * object.
+   */
   readonly answer: (seller: DevSeller, request: IncomingMessage, response: ServerResponse) => Promise<void>;
-  /** Takes a telling of a hook of the receiver. */
+  /** Called with each report of the receiver's hooks (`devHooks`), because a scenario may be waiting for it. */
   readonly told: (told: Told) => void;
   readonly scenarios: Readonly<Record<string, Scenario>>;
 }

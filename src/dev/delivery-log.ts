@@ -1,43 +1,46 @@
-// Keeps the latest deliveries in memory, within bounds (dev.md §4.4). Sending, captures and the hooks write it; the
-// API reads it.
+// Keeps the latest deliveries in memory, up to a number and a size (dev.md §4.4). Sending, captures and reports of the
+// receiver's hooks write to the log; the API reads it.
 import type { SignedDelivery } from '../sender/sign.ts';
 import type { PostResult } from '../testing/seller-post.ts';
 import type { DeliveryList, DeliveryRow, ShownExplanation, Told } from './wire.ts';
 
-/** The most deliveries that are kept, and their bytes together (dev.md §4.4). */
+/** The most deliveries that are kept. `MOST_BYTES` limits their total size (dev.md §4.4). */
 const MOST_DELIVERIES = 1_000;
 const MOST_BYTES = 64 * 1024 * 1024;
-/** The bytes that are kept of one body. */
+/** The most bytes that are kept of the body of one delivery. */
 const MOST_BODY_BYTES = 1024 * 1024;
-/** The most tellings of hooks that are kept of one delivery. */
+/** The most reports of the receiver's hooks (`devHooks`) that are kept for one delivery. */
 const MOST_TELLINGS = 20;
 const PAGE = 100;
 
-/** A delivery as it went out or was captured: a field on several lines has a list of values. */
+/** A request as it was sent or captured. A header on several lines has a list of values. */
 export interface Posted extends Omit<SignedDelivery, 'method' | 'headers'> {
   readonly method: string;
   readonly headers: Readonly<Record<string, string | readonly string[]>>;
 }
 
-/** An answer; `cut` if there was more of its body. */
+/** The receiver's answer to a delivery. `cut` is true if only the beginning of the answer's body was kept. */
 export interface Answer extends PostResult {
   readonly cut: boolean;
 }
 
-/** One delivery with everything that is kept of it. */
+/** A logged delivery: the request, its answer, its explanation, and what the receiver's hooks reported about it. */
 export interface Entry {
   readonly row: DeliveryRow;
-  /** The delivery; its body has at most 1 MiB of what was sent. */
+  /** The request. Its body is cut after 1 MiB. */
   readonly posted: Posted;
-  /** The URL that it was posted to. Absent of a capture. */
+  /** The URL that the request was posted to. Absent for a captured request. */
   readonly to?: string;
-  /** True if the capture has no body: it was refused by its headers. */
+  /** True if a captured request has no body, because the receiver refused it by its headers alone. */
   readonly bodyless?: boolean;
-  /** The length of the whole body, bytes. */
+  /** The length of the whole body, bytes, even if only a part is kept. */
   readonly bytes: number;
-  /** The idempotency key, by which hooks name its event. */
+  /** The idempotency key of the event in the body. The receiver's hooks name the event by this key. */
   readonly key?: string | undefined;
-  /** The value of its signature or HMAC. */
+  /**
+   * The value of the request's signature header or HMAC header. The receiver's hooks name a refused request by this
+   * value.
+   */
   readonly proof?: string | undefined;
   readonly answer?: Answer;
   readonly explanation?: ShownExplanation;
@@ -45,24 +48,24 @@ export interface Entry {
   readonly tellings: readonly Told[];
 }
 
-/** The facts that may become known of an entry later. */
+/** Members of a logged delivery that become known later. */
 export interface EntryChange extends Partial<Pick<Entry, 'answer' | 'explanation' | 'explainError'>> {
   readonly row?: Partial<Omit<DeliveryRow, 'id'>>;
-  /** One more telling of a hook. */
+  /** A further report of the receiver's hooks about the delivery. */
   readonly told?: Told;
 }
 
-/** The latest deliveries, in memory alone. */
+/** The log of the latest deliveries. It is in memory alone, and lost when dev ends. */
 export interface DeliveryLog {
   readonly add: (
     entry: Omit<Entry, 'row' | 'bytes' | 'tellings'> & { readonly row: Omit<DeliveryRow, 'id' | 'bytes'> },
   ) => Entry;
-  /** @returns the entry as it is now; undefined: it is no longer kept. */
+  /** Changes a logged delivery. @returns the changed delivery, or undefined if it is no longer kept */
   readonly change: (id: number, change: EntryChange) => Entry | undefined;
   readonly get: (id: number) => Entry | undefined;
-  /** The latest entry that fits. */
+  /** Returns the latest delivery for which `fits` returns true. */
   readonly findLast: (fits: (entry: Entry) => boolean) => Entry | undefined;
-  /** Every entry that fits, the oldest first. */
+  /** Returns all deliveries for which `fits` returns true, oldest first. */
   readonly all: (fits: (entry: Entry) => boolean) => readonly Entry[];
   readonly page: (before: number | undefined) => DeliveryList;
 }
@@ -84,7 +87,7 @@ function sizeOf({ posted, answer, explanation, tellings, row, ...rest }: Entry):
   );
 }
 
-/** Makes an empty log. @param changed called for each row that is new or has changed. */
+/** Makes an empty log. @param changed is called with the list row of each new or changed delivery. */
 export function createDeliveryLog(changed: (row: DeliveryRow) => void): DeliveryLog {
   const entries = new Map<number, Entry>();
   const sizes = new Map<number, number>();

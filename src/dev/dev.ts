@@ -1,5 +1,5 @@
-// Starts `proto-webhooks dev`: makes its parts, listens, and routes each request to the API, a seller, a document or
-// the page. The verb `dev` calls it (docs/spec/dev.md).
+// Starts `proto-webhooks dev`, a local sender of test webhooks. It routes each request to the API, a seller, a document
+// or the page. The subcommand `dev` calls it (docs/spec/dev.md).
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { resolve } from 'node:path';
 import { UsageError } from '../cli/shell.ts';
@@ -24,35 +24,35 @@ import { createTelling } from './telling.ts';
 import { watchReceiver } from './watcher.ts';
 import type { DevState, ReceiverState } from './wire.ts';
 
-/** Options of `startDev`, which the verb makes of its flags. */
+/** Options of `startDev`. The subcommand `dev` makes them of its flags. */
 export interface DevOptions extends Destination {
-  /** The port; 0: any free one, for tests. */
+  /** The port to listen at; 0 takes any free port. */
   readonly port: number;
-  /** The working directory, to which paths are relative. */
+  /** The directory to which relative paths refer. */
   readonly cwd: string;
   readonly dir: string;
-  /** The folder of `captureRefused`. */
+  /** The folder of captured requests (the receiver's option `captureRefused`). */
   readonly refused: string;
   readonly protocol: string;
-  /** The version of the package. */
+  /** The version of the package `proto-webhooks`. */
   readonly version: string;
-  /** The folder of the page's files. */
+  /** The folder that has the files of dev's web page. */
   readonly page: URL;
-  /** The time limit for a receiver's answer, ms. Default: 10 000, as sellers have it. */
+  /** The time limit for a receiver's answer, ms. Default: 10 000, as real sellers have it. */
   readonly timeoutMs?: number;
-  /** Unix ms. */
+  /** Returns the current time, Unix ms. */
   readonly now: () => number;
-  /** Called when the receiver goes, and when it comes. */
+  /** Called when the receiver becomes reachable, and when it becomes unreachable. */
   readonly receiver: (state: ReceiverState) => void;
-  /** Called for a fault of dev's own. */
+  /** Called for an unexpected error in dev itself. */
   readonly fault: (error: unknown) => void;
 }
 
-/** Dev, as it runs. */
+/** A running instance of dev. */
 export interface Dev {
   readonly port: number;
   readonly token: string;
-  /** The page's address, with the token. */
+  /** The address of dev's page, with the token in the fragment. */
   readonly url: string;
   readonly sellers: DevState['sellers'];
   readonly close: () => Promise<void>;
@@ -65,7 +65,7 @@ const REASONS: Readonly<Record<string, string>> = {
   EACCES: 'this user may not listen there. Take one from 1024 on',
 };
 
-/** Listens on loopback. @throws UsageError (rejects) that names the port. */
+/** Listens on 127.0.0.1, and resolves with the port. @throws UsageError (rejects) if the port cannot be used */
 async function listen(server: Server, port: number): Promise<number> {
   await new Promise<void>((ready, reject) => {
     server.once('error', ({ code = '', message }: NodeJS.ErrnoException) => {
@@ -84,7 +84,7 @@ async function listen(server: Server, port: number): Promise<number> {
 
 type Answer = (request: IncomingMessage, response: ServerResponse) => Promise<void>;
 
-/** Answers every fault and refusal with JSON. Nothing that a request is ends the process. */
+/** Wraps the handler of all requests. Each error is answered with JSON, and no request can end the process. */
 function safely(answer: Answer, fault: DevOptions['fault']): (...exchange: Parameters<Answer>) => void {
   return (request, response) => {
     answer(request, response).catch((error: unknown) => {
@@ -95,7 +95,7 @@ function safely(answer: Answer, fault: DevOptions['fault']): (...exchange: Param
       return sendJson(response, refusal.status, refusal, {
         ...(refusal.allow !== undefined && { Allow: refusal.allow }),
         ...(refusal.status === 401 && { 'WWW-Authenticate': 'Bearer' }),
-        // The rest of its body is not read.
+        // The connection is closed, because the rest of the request body stays unread.
         ...(!request.complete && { Connection: 'close' }),
       });
     });
@@ -111,8 +111,8 @@ export async function startDev(options: DevOptions): Promise<Dev> {
   const dir = resolve(cwd, options.dir);
   const folder = await openFolder(dir);
   const late: { answer?: Answer } = {};
-  // `answer` is set later, because its parts need the port. Requests come only once the server listens, and nothing
-  // is awaited from then until it is set.
+  // The handler `late.answer` is set further below, because it needs the port. No request comes before that: once the
+  // server listens, nothing is awaited until the handler is set.
   const server = createServer(safely(async (...exchange) => late.answer?.(...exchange), options.fault));
   const port = await listen(server, options.port);
   const ended = new AbortController();
@@ -154,7 +154,7 @@ export async function startDev(options: DevOptions): Promise<Dev> {
     forward,
     now,
     changed: (state) => {
-      // A receiver that comes back may have been started without its hooks.
+      // The receiver may come back without `devHooks`, so earlier reports no longer prove that it has them.
       if (state.state === 'down') hookHeard = false;
       events.emit('receiver', state);
       options.receiver(state);
@@ -239,7 +239,7 @@ export async function startDev(options: DevOptions): Promise<Dev> {
   };
 }
 
-/** The URL of a request. @throws ApiError for a target that is no path. */
+/** Parses the URL of a request. @throws ApiError `not_found` if the request target is not a path */
 function urlOf({ url = '' }: IncomingMessage, port: number): URL {
   const origin = `http://127.0.0.1:${port}`;
   if (url.startsWith('/') && !url.startsWith('//') && URL.canParse(url, origin)) return new URL(url, origin);

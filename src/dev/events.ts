@@ -1,16 +1,17 @@
-// Sends the server-sent events of the API, and keeps the latest for readers that come back (dev.md §4.3). dev.ts
-// emits them; the API opens streams.
+// Sends the API's server-sent events, and keeps the latest, so that readers that reconnect miss none (dev.md §4.3).
+// dev.ts emits events; the API opens streams.
 import { randomBytes } from 'node:crypto';
 import type { ServerResponse } from 'node:http';
 import type { DevEvents } from './wire.ts';
 
-/** The most events that are kept for readers that come back, and their characters together. */
+/** The most events that are kept for readers that reconnect. `MOST_CHARACTERS` limits their total length. */
 const MOST_EVENTS = 1_000;
 const MOST_CHARACTERS = 2 * 1024 * 1024;
 const MOST_STREAMS = 16;
 const COMMENT_MS = 10_000;
 /**
- * The bytes that a reader may leave unread: more than all that is kept. A slower reader is dropped, and comes back.
+ * The most bytes that may wait for a slow reader: more than all kept events together. Above this limit the reader is
+ * disconnected, and has to reconnect.
  */
 const MOST_UNREAD = 8 * 1024 * 1024;
 
@@ -19,24 +20,23 @@ interface Kept {
   readonly text: string;
 }
 
-/** Server-sent events (dev.md §4.3). */
+/** Sends events to all open streams of server-sent events (dev.md §4.3). */
 export interface EventStreams {
   readonly emit: <K extends keyof DevEvents>(name: K, data: DevEvents[K]) => void;
-  /** The id of the last event. */
+  /** Returns the id of the latest event. */
   readonly last: () => string;
   /**
-   * Writes events to the answer until it is closed.
-   * @param lastEventId of the request; absent: events from now on.
-   * @returns false: there are too many streams, and nothing was written.
+   * Writes events to the response until it is closed.
+   * @param lastEventId the header `Last-Event-ID` of the request. Absent: only events from now on are sent.
+   * @returns false if too many streams are open; nothing is written then.
    */
   readonly open: (response: ServerResponse, lastEventId: string | undefined) => boolean;
-  /** Ends every stream. */
   readonly close: () => void;
 }
 
-/** Makes the ring of events, and their streams. */
+/** Makes an `EventStreams` that has no events yet. */
 export function createEvents(): EventStreams {
-  // The random part of ids, so that numbers of two starts are not mixed.
+  // Event ids begin with a random part, so that ids of an earlier start of dev are not mistaken for ids of this start.
   const start = randomBytes(4).toString('hex');
   const kept: Kept[] = [];
   const streams = new Set<ServerResponse>();
@@ -50,7 +50,10 @@ export function createEvents(): EventStreams {
     if (response.writableLength > MOST_UNREAD) response.destroy();
   };
 
-  /** The events that follow one; undefined if they are not kept. */
+  /**
+   * Returns the events after the event `id`. Returns undefined if the id is unknown, or some of these events are no
+   * longer kept.
+   */
   const behind = (id: string): readonly Kept[] | undefined => {
     const [, process, digits] = /^([0-9a-f]{8})-(\d{1,15})$/.exec(id) ?? [];
     const number = Number(digits);

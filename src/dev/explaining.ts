@@ -1,5 +1,5 @@
-// Explains deliveries by `explain` of the command line with the sellers' keys, and shows the text that was signed
-// (dev.md §3.1). Sending, captures and the API's view of a delivery call it.
+// Explains deliveries with the code of the subcommand `explain` and the sellers' keys, and shows the text that was
+// signed (dev.md §3.1). Sending, captures and the API's view of a delivery call it.
 import { readSignatureFields } from '../auth/rfc9421/checks.ts';
 import { TargetUriError } from '../auth/rfc9421/host.ts';
 import { signatureBase } from '../auth/rfc9421/signature-base.ts';
@@ -16,16 +16,19 @@ import type { Posted } from './delivery-log.ts';
 import { senderOf, type Seller } from './sellers.ts';
 import type { Expected, HeaderLine, ShownExplanation } from './wire.ts';
 
-/** Header lines of a delivery, in their order. */
+/** Returns the header lines of a delivery, in the order of `headers`. */
 export const linesOf = ({ headers }: Pick<Posted, 'headers'>): HeaderLine[] =>
   Object.entries(headers).flatMap(([name, values]) =>
     [values].flat().map((value): HeaderLine => [name, value]),
   );
 
-/** The path and query of a URL, as they stand. */
+/** Returns the path and query of a URL unchanged; `new URL` might rewrite them. */
 const targetOf = (url: string): string => /^[^:]+:\/\/[^/?#]*([^#]*)/.exec(url)?.[1] || '/';
 
-/** The header lines on the wire: those of the delivery, and those that the client adds, which the receiver sees. */
+/**
+ * Returns the header lines as the receiver gets them: those of the delivery, and `Host` and `Content-Length` if the
+ * HTTP client adds them.
+ */
 export function wireLines(posted: Posted, bytes: number): HeaderLine[] {
   const own = linesOf(posted);
   const added: readonly HeaderLine[] = [
@@ -36,19 +39,19 @@ export function wireLines(posted: Posted, bytes: number): HeaderLine[] {
   return [...added.filter(([name]) => !has(name)), ...own];
 }
 
-/** A delivery to explain, and the facts that explain it. */
+/** A delivery that dev sends, and the facts that `explain` needs about it. */
 interface Explaining {
   readonly posted: Posted;
   readonly seller: Seller;
-  /** Unix ms. */
+  /** The time of sending, Unix ms. */
   readonly at: number;
-  /** The name of the protocol, if receivers accept one name alone. */
+  /** The only protocol name that the receiver accepts. Undefined if the receiver accepts every known name. */
   readonly protocol: string | undefined;
-  /** True if its nonce was used by a delivery that was accepted. */
+  /** True if an earlier delivery used up the same nonce, so that a receiver must refuse this delivery as a replay. */
   readonly replayed: boolean;
 }
 
-/** The key id and the nonce of a signature; undefined unless both can be read. */
+/** Returns the key id and the nonce of a delivery's signature. Returns undefined unless both can be read. */
 export function signatureNames(
   posted: Posted,
 ): { readonly keyid: string; readonly nonce: string } | undefined {
@@ -58,7 +61,7 @@ export function signatureNames(
   return keyid === undefined || nonce === undefined ? undefined : { keyid, nonce };
 }
 
-/** The input of `explain` for a delivery that dev sends. */
+/** Makes the input of `explain` for a delivery that dev sends. */
 function inputOf({ posted, seller, at, protocol, replayed }: Explaining): ExplainInput {
   const capture: Capture = {
     form: 'raw HTTP',
@@ -81,7 +84,7 @@ function inputOf({ posted, seller, at, protocol, replayed }: Explaining): Explai
   };
 }
 
-/** The explanation, or the reason why there is none. */
+/** The explanation of a delivery, or the reason why the delivery cannot be explained. */
 export interface Explained {
   readonly explanation?: ShownExplanation;
   readonly explainError?: string;
@@ -101,27 +104,30 @@ const shown = ({ ok, steps, findings }: Explanation, notes: readonly string[]): 
 });
 
 /**
- * The most bytes that one search goes through: a part of a second, in which dev answers nobody. `explain` of the
- * command line searches on.
+ * The most bytes that a search for a cause may process: a part of a second. Dev answers no request meanwhile, so it
+ * stops earlier than the subcommand `explain`.
  */
 const MOST_WORK = 48 * 1024 * 1024;
 
-/** Explains a capture, or anything that is given as one. It rejects for nothing that the delivery is. */
+/**
+ * Explains a request in the form of a capture. It does not reject for a request that cannot be explained: the result
+ * then has the reason.
+ */
 export async function explained(input: ExplainInput, notes: readonly string[] = []): Promise<Explained> {
   try {
     return { explanation: shown(await explainDelivery({ ...input, mostWork: MOST_WORK }), notes) };
   } catch (error) {
-    // The pasted keys are unusable, or the URL has no canonical form.
+    // These errors mean that the pasted keys are unusable, or that the URL has no canonical form.
     if (isOfKind(error, ConfigError) || isOfKind(error, TargetUriError))
       return { explainError: error.message };
     throw error;
   }
 }
 
-/** Explains a delivery of dev's by its seller's keys. */
+/** Explains a delivery that dev sends, with the keys of its seller. */
 export const explainedSent = (what: Explaining): Promise<Explained> => explained(inputOf(what));
 
-/** The answer of a right receiver to what `explain` says of a delivery. */
+/** Returns the answer that a correct receiver gives to a delivery with this explanation. */
 export function expectedBy({ ok, steps }: ShownExplanation): Expected {
   const failed = ok ? undefined : steps.find(({ verdict }) => verdict === 'fail');
   if (!failed) return { status: '2xx' };
@@ -130,16 +136,19 @@ export function expectedBy({ ok, steps }: ShownExplanation): Expected {
   return { status, ...((status === 400 || status === 401) && { code }) };
 }
 
-/** The most characters of a base that are shown. */
+/** The most characters of a signature base (the text that is signed) that are shown. */
 const MOST_BASE = 65_536;
 
-/** The text that the signature or the HMAC of a delivery is over, as a receiver with this URL makes it. */
+/**
+ * Returns the text that the delivery's signature or HMAC covers, as a receiver at `url` builds it. Returns undefined if
+ * the text cannot be built.
+ */
 export function baseOf(posted: Posted, url: string, protocol: string): string | undefined {
   const headers = headerFields(linesOf(posted));
   const fields = readSignatureFields(headers);
   if (fields.kind === 'parsed') {
     const { components, raw } = fields.input;
-    // The URL of a capture may be none.
+    // The URL of a captured request may be invalid.
     const target = canonicalOrUndefined(url);
     const base = target && signatureBase(components, { method: posted.method, target, headers }, raw);
     return base?.slice(0, MOST_BASE);

@@ -1,5 +1,5 @@
-// Opens the folder of dev, `.proto-webhooks`: keys, secrets, token and port (dev.md §1.2). dev.ts calls it when it
-// starts and ends. It never replaces a file that it did not write.
+// Opens dev's folder `.proto-webhooks`, which has keys, secrets, the token and the port (dev.md §1.2). dev.ts calls it
+// when dev starts and ends. A file that dev did not write is never replaced.
 import { randomBytes } from 'node:crypto';
 import { chmod, link, lstat, mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -12,21 +12,21 @@ import { algorithmNamed, type SellerKeyName } from '../testing/seller-keys.ts';
 import { ConfigError } from '../shared/errors.ts';
 import type { DevScheme } from './wire.ts';
 
-/** Private keys of one seller, by their short names. */
+/** The private keys of one seller by their short names, `ed25519` and `p256`. */
 export type SellerJwks = Readonly<Record<SellerKeyName, Jwk>>;
 
-/** The content of the folder (dev.md §1.2). */
+/** The content of dev's folder: keys, secrets, and the token of the API (dev.md §1.2). */
 export interface DevFolder {
   readonly keys: Readonly<Record<DevScheme, SellerJwks>>;
-  /** The secret of the HMAC seller. */
+  /** The shared secret of the seller that authenticates by HMAC. */
   readonly hmacSecret: string;
-  /** The token of the bearer seller. */
+  /** The token of the seller that authenticates by a bearer token. */
   readonly bearerToken: string;
-  /** The token of the API. */
+  /** The token that every request to dev's API needs. */
   readonly token: string;
 }
 
-/** The names of the files in the folder. A hook of a receiver reads `token` and `port`. */
+/** The names of the files in the folder. `devHooks` in a receiver reads `token` and `port`. */
 export const FILES = { keys: 'keys.json', token: 'token', port: 'port', ignore: '.gitignore' } as const;
 
 const SCHEMES: readonly DevScheme[] = ['signature', 'hmac', 'bearer'];
@@ -50,21 +50,27 @@ async function newKeys(): Promise<JsonObject> {
 
 const codeOf = (error: unknown): string => (error as NodeJS.ErrnoException).code ?? String(error);
 
-/** Refuses the folder, because nothing in it is ever replaced by itself. @throws UsageError, always. */
+/**
+ * Refuses a folder that dev cannot use. Dev replaces nothing in the folder by itself, so the user has to mend it.
+ * @throws UsageError, always.
+ */
 function refuse(path: string, why: string): never {
   throw new UsageError(
     `${path}: ${why}. Expected the folder of \`proto-webhooks dev\` as dev wrote it. Mend or remove it (its sellers then get new keys), or name another one by --dir.`,
   );
 }
 
-/** Writes a file whole, or leaves the file that another dev has written in between. */
+/**
+ * Writes a file in one step, so that nobody reads a part of it. If another dev has created the file meanwhile, that
+ * file stays.
+ */
 async function writeNew(path: string, text: string): Promise<void> {
   const draft = `${path}.${randomBytes(6).toString('hex')}`;
   await writeFile(draft, text, { mode: 0o600, flag: 'wx' });
   try {
     await link(draft, path);
   } catch (error) {
-    // Without hard links a file system has no better way than to rename.
+    // On a file system without hard links, only a rename writes the file as a whole.
     if (codeOf(error) !== 'EEXIST') await rename(draft, path);
   } finally {
     await rm(draft, { force: true });
@@ -73,13 +79,13 @@ async function writeNew(path: string, text: string): Promise<void> {
 
 const MAX_FILE_BYTES = 65_536;
 
-/** True if another user owns it, who could have put keys of their own there. Root may use anybody's. */
+/** True if another user owns the file, and so may have put known keys into it. Always false for root. */
 function isOthers(uid: number): boolean {
   const own = process.getuid?.();
   return own !== undefined && own !== 0 && uid !== own;
 }
 
-/** The text of a file of the folder. @returns undefined if there is none. @throws UsageError */
+/** Returns the text of a file in the folder, or undefined if there is no such file. @throws UsageError */
 async function textOf(path: string): Promise<string | undefined> {
   try {
     const found = await lstat(path);
@@ -93,7 +99,7 @@ async function textOf(path: string): Promise<string | undefined> {
   }
 }
 
-/** The text of a file, which is made first if there is none. */
+/** Returns the text of a file. If there is no such file, it is written first, with the text that `made` returns. */
 async function kept(path: string, made: () => string | Promise<string>): Promise<string> {
   const found = await textOf(path);
   if (found !== undefined) return found;
@@ -105,7 +111,7 @@ async function kept(path: string, made: () => string | Promise<string>): Promise
   return (await textOf(path)) ?? refuse(path, 'it is gone');
 }
 
-/** True if a JWK can sign by the algorithm of that name. */
+/** True if the value is a private JWK for the algorithm that `name` stands for. */
 function isSigningKey(jwk: unknown, name: SellerKeyName): jwk is Jwk {
   if (!isJsonObject(jwk) || typeof jwk['kid'] !== 'string' || typeof jwk['d'] !== 'string') return false;
   try {
@@ -135,14 +141,14 @@ function readKeys(path: string, text: string): Omit<DevFolder, 'token'> {
   return { keys: { signature, hmac, bearer } as DevFolder['keys'], hmacSecret, bearerToken };
 }
 
-/** Makes the folder, or takes the one that is there. @throws UsageError */
+/** Creates the folder, or checks that the existing folder can be used. @throws UsageError */
 async function makeFolder(path: string): Promise<void> {
   try {
     await mkdir(path, { mode: 0o700, recursive: true });
     const found = await lstat(path);
     if (!found.isDirectory()) return refuse(path, 'it is not a directory');
     if (isOthers(found.uid)) return refuse(path, 'it belongs to another user');
-    // Something else has made it, or it was copied: its content is for its owner alone.
+    // The folder was created or copied by another program, with wider rights. Dev lets only the owner read it.
     if ((found.mode & 0o077) !== 0) await chmod(path, 0o700);
   } catch (error) {
     if (error instanceof UsageError) throw error;
@@ -152,8 +158,8 @@ async function makeFolder(path: string): Promise<void> {
 }
 
 /**
- * Opens the folder, and makes what is missing in it (dev.md §1.2).
- * @throws UsageError that names what cannot be read, or is not what dev wrote.
+ * Opens dev's folder, and creates the files that are missing (dev.md §1.2).
+ * @throws UsageError that names a file that cannot be read, or that dev did not write.
  */
 export async function openFolder(path: string): Promise<DevFolder> {
   await makeFolder(path);
@@ -170,7 +176,9 @@ export async function openFolder(path: string): Promise<DevFolder> {
 }
 
 /**
- * Writes the port at which dev listens, for hooks of receivers: of several devs, that of the last. @throws UsageError
+ * Writes the port of dev into dev's folder, where `devHooks` in a receiver reads it. If several devs share the folder,
+ * the file has the port of the last one started.
+ * @throws UsageError if the file cannot be read or written, or was not written by dev.
  */
 export async function writePort(path: string, port: number): Promise<void> {
   const file = join(path, FILES.port);
@@ -187,14 +195,14 @@ export async function writePort(path: string, port: number): Promise<void> {
 }
 
 /**
- * Removes the port when dev ends, so that no hook gives the token to what listens there later. Another dev's port
- * stays. It never rejects.
+ * Removes the port file when dev ends, so that `devHooks` does not send the token to another program at this port. If
+ * another dev has written its port, the file stays. Never rejects.
  */
 export async function removePort(path: string, port: number): Promise<void> {
   const file = join(path, FILES.port);
   try {
     if ((await readFile(file, 'utf8')) === `${port}\n`) await rm(file);
   } catch {
-    // The file is gone, or no longer dev's.
+    // The port file is gone already, or dev may no longer read or remove it.
   }
 }

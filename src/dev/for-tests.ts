@@ -1,5 +1,5 @@
-// Test face of `src/dev`: what tests import from it that no public entry exports.
-// Nothing in `src` imports it, and no bundle contains it (CONTRIBUTING.md).
+// Exports names of `src/dev` that tests, benchmarks and scripts need, and no public entry has.
+// Nothing in `src` imports this file, and no bundle contains it (CONTRIBUTING.md).
 
 export { calledSellers } from './called-seller.ts';
 export type { CalledSellers, ScenarioKit } from './contract.ts';

@@ -1,57 +1,68 @@
-// Plays the scenarios whose webhook is lost until the buyer asks: `lost-and-polled`, `report-lost-and-pulled` (dev.md
-// §2.3). The called sellers ask it what to lose.
+// Runs the scenarios `lost-and-polled` and `report-lost-and-pulled` (dev.md §2.3). Each withholds a webhook until the
+// buyer asks for its content. called-seller.ts asks which webhooks are withheld.
 import type { Scenario, ScenarioKit } from './contract.ts';
 import type { Order } from './media-buys.ts';
 import type { DevScheme, Told } from './wire.ts';
 
 type Handled = Extract<Told, { readonly hook: 'handled' }>;
 
-/** The webhook that is lost: the end of an order, or the reports of its media buy. */
+/**
+ * The kind of webhook that a scenario withholds: `end` for the completion of an order, `report` for the delivery
+ * reports of its media buy.
+ */
 export type Lost = 'end' | 'report';
 
-/** A scenario that waits. */
+/** A running scenario that waits for the buyer. */
 interface Watch {
   readonly lost: Lost;
   readonly agentUrl: string;
-  /** The order of the call whose webhook is lost. */
+  /** Resolves with the order that the buyer places; the scenario then withholds a webhook of this order. */
   readonly ordered: PromiseWithResolvers<Order>;
   order: Order | undefined;
-  /** Resolves when the buyer has asked for it. */
+  /** Resolves when the buyer asks for the content of the withheld webhook, e.g. polls the task. */
   readonly asked: PromiseWithResolvers<undefined>;
-  /** Resolves with the run of a handler that got what the buyer was told. */
+  /** Resolves when a hook of the receiver reports that a handler has run for the content that the buyer fetched. */
   readonly handled: PromiseWithResolvers<Handled>;
 }
 
-/** The lost webhooks, and the scenarios that wait for them. */
+/** Has the scenarios that wait for the buyer, and says which webhooks they withhold meanwhile. */
 export interface LostWebhooks {
-  /** True if that webhook of the seller's next order is to be lost. */
+  /** True if a scenario waits for the seller's next order, to withhold this kind of webhook. */
   readonly isNext: (lost: Lost, agentUrl: string) => boolean;
-  /** Takes a new order. */
+  /** Called with each new order, because a scenario may be waiting for it. */
   readonly ordered: (agentUrl: string, order: Order) => void;
-  /** True if that webhook of the order is not to be sent. */
+  /** True if a scenario withholds this kind of webhook of the order. */
   readonly isLost: (lost: Lost, order: Order) => boolean;
-  /** Takes the orders that the buyer has asked about. */
+  /**
+   * Called when the buyer has asked for the task status (`end`) or for the delivery reports (`report`) of these orders.
+   */
   readonly asked: (lost: Lost, orders: readonly Order[]) => void;
-  /** Takes a telling of a hook of the receiver. */
+  /** Called with each report of the receiver's hooks (`devHooks`), because a scenario may be waiting for it. */
   readonly told: (told: Told) => void;
   readonly scenarios: Readonly<Record<string, Scenario>>;
 }
 
 const ALL: readonly DevScheme[] = ['signature', 'hmac', 'bearer'];
 const MINUTE_MS = 60_000;
-/** The time that a scenario waits for a call and the question behind it together, ms. */
+/** The total time that a scenario waits for the buyer to order and then to ask for the withheld content, ms. */
 const WAIT_MS = 5 * MINUTE_MS;
-/** The time that a scenario waits for a telling of a hook, ms, if there is one. */
+/**
+ * The time that a scenario waits until a hook of the receiver reports the handler's run, ms. Without a report the
+ * scenario passes too.
+ */
 const TOLD_MS = 30_000;
 
-/** The channel by which a pull brings a report to a handler, as the key of its event names it. */
+/** The beginning of the idempotency keys of pulled reports, i.e. reports that the buyer fetched itself. */
 const PULLED = 'observation/pull/';
 
 const isOfWatch = ({ lost, agentUrl, order }: Watch, told: Handled): boolean =>
   told.sender === agentUrl &&
   (lost === 'end' ? told.taskId !== undefined && told.taskId === order?.taskId : told.key.startsWith(PULLED));
 
-/** Waits until `until`. @throws Error (rejects) with `late` if it is too late. */
+/**
+ * Resolves with the result of `what`.
+ * @throws Error (rejects) with the message `late`, if the time `until` (Unix ms) comes first.
+ */
 async function before<T>(kit: ScenarioKit, until: number, what: Promise<T>, late: string): Promise<T> {
   const over = new AbortController();
   try {
@@ -64,7 +75,7 @@ async function before<T>(kit: ScenarioKit, until: number, what: Promise<T>, late
   }
 }
 
-/** The notes of a scenario that waits. */
+/** The texts that a waiting scenario shows on the page. */
 interface Sayings {
   readonly call: (agentUrl: string) => string;
   readonly lost: (order: Order) => string;
@@ -90,7 +101,7 @@ const SAYINGS: Readonly<Record<Lost, Sayings>> = {
 
 const QUESTION: Readonly<Record<Lost, string>> = { end: 'about the task', report: 'for the reports' };
 
-/** Makes the lost webhooks of the sellers of one dev. */
+/** Makes the scenarios that withhold webhooks, for all sellers of one dev. */
 export function createLostWebhooks(): LostWebhooks {
   const watches = new Set<Watch>();
   const having = (lost: Lost, order: Order): Watch[] =>

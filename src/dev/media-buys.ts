@@ -1,33 +1,33 @@
-// Keeps the orders of a called seller, and answers for them: tasks, media buys, figures (dev.md §1.5).
-// called-seller.ts calls it. Every argument is a stranger's, and bounded.
+// Keeps the orders of one seller of dev, and makes the answers about them: tasks, media buys, figures (dev.md §1.5).
+// called-seller.ts calls it. Arguments are untrusted, so each is checked and limited in size.
 import { randomUUID } from 'node:crypto';
 import { isJsonObject, type JsonObject, textMember } from '../codec/members.ts';
 import { DAY_MS, FREQUENCIES, type Frequency } from '../windows/calendar.ts';
 import { putBounded } from '../shared/bounded.ts';
 import { ToolError } from './tool-server.ts';
 
-/** The most orders of each seller: the latest are kept. */
+/** The most orders that are kept for each seller; the oldest are dropped. */
 const MOST_ORDERS = 200;
-/** The longest list of ids, and of packages of an order. */
+/** The most ids in a list, and the most packages in an order. */
 const MOST_ITEMS = 100;
-/** The most characters of an id, a URL and a token. */
+/** The most characters of an id. The next two constants are the limits for a URL and a token. */
 const MAX_ID = 255;
 const MAX_URL = 2_048;
 const MAX_TOKEN = 4_096;
-/** The most characters of JSON of the context of a call, which goes back. */
+/** The most characters of the `context` of a call as JSON. The answer repeats the context. */
 const MAX_CONTEXT = 65_536;
 const FLIGHT_MS = 30 * DAY_MS;
-/** The end of the years of four digits. */
+/** The first instant after the year 9999, the last year with four digits. Unix ms. */
 const MOST_INSTANT = Date.UTC(10_000, 0);
 
-/** The URL to which a call wants webhooks to go. It is shown and never called (dev.md §1.3). */
+/** The webhook that an order names. Dev shows its URL, and never calls it (dev.md §1.3). */
 export interface NamedWebhook {
   readonly url: string;
   readonly operationId?: string;
   readonly token?: string;
 }
 
-/** A media buy that was ordered. */
+/** A media buy that the buyer has ordered from a seller of dev. */
 export interface Order {
   readonly taskId: string;
   readonly mediaBuyId: string;
@@ -41,24 +41,24 @@ export interface Order {
   readonly context?: JsonObject;
 }
 
-/** The media buys of one seller. */
+/** The orders of one seller. */
 export interface MediaBuys {
   /**
-   * Takes an order, or finds the one that the same request made.
-   * @param isDue if true, and it has reports, begins its flight early enough for reports to be due now.
-   * @throws ToolError
+   * Makes an order. If the same `idempotency_key` was used before, returns the order of that call.
+   * @param isDue true to begin the flight so early that delivery reports are due now, if the order has reports.
+   * @throws ToolError if an argument is wrong
    */
   readonly order: (args: JsonObject, isDue: boolean) => { readonly order: Order; readonly isNew: boolean };
-  /** The order of a task. @throws ToolError */
+  /** Returns the order whose task the argument `task_id` names. @throws ToolError if there is none */
   readonly byTask: (args: JsonObject) => Order;
-  /** The orders that are asked for, or the latest. @throws ToolError */
+  /** Returns the orders in the argument `media_buy_ids`, or the latest orders if it is absent. @throws ToolError */
   readonly named: (args: JsonObject) => readonly Order[];
 }
 
 const invalid = (field: string, message: string): ToolError =>
   new ToolError('VALIDATION_ERROR', `${field}: ${message}`, field);
 
-/** Reads a text, if it is there. @throws ToolError */
+/** Reads a text of at most `most` characters, or returns undefined if the member is absent. @throws ToolError */
 function textIn(args: JsonObject, name: string, most: number, where: string = name): string | undefined {
   const value = args[name];
   if (value === undefined || value === null) return undefined;
@@ -66,7 +66,7 @@ function textIn(args: JsonObject, name: string, most: number, where: string = na
   throw invalid(where, `expected text of at most ${most} characters.`);
 }
 
-/** Reads an object, if it is there. @throws ToolError */
+/** Reads an object, or returns undefined if the member is absent. @throws ToolError */
 function objectIn(args: JsonObject, name: string): JsonObject | undefined {
   const value = args[name];
   if (value === undefined || value === null) return undefined;
@@ -136,7 +136,10 @@ function contextIn(args: JsonObject): JsonObject | undefined {
   return context;
 }
 
-/** The midnight, of UTC, since which some reports of that frequency are due, whatever time a seller has for them. */
+/**
+ * Returns a midnight (UTC) in the past. If a flight begins then, some of its reports are due by now, whatever time of
+ * day the seller sends them.
+ */
 function startOfDue(frequency: Frequency, now: number): number {
   const date = new Date(now);
   return frequency === 'monthly'
@@ -152,7 +155,7 @@ function flightOf(args: JsonObject, due: Frequency | undefined, now: number): Pi
   return { start: startOfDue(due, now), end: Math.max(end, now + DAY_MS) };
 }
 
-/** Makes the media buys of one seller. @param now Unix ms. */
+/** Makes an empty list of orders for one seller. @param now returns the current time, Unix ms. */
 export function createMediaBuys(now: () => number): MediaBuys {
   const byTask = new Map<string, Order>();
   const byId = new Map<string, Order>();
@@ -205,7 +208,7 @@ export function createMediaBuys(now: () => number): MediaBuys {
 
 const iso = (instant: number): string => new Date(instant).toISOString();
 
-/** The result of an order: the same by each channel. */
+/** Returns the result of an order, the same for its webhook and for the answer to a poll. */
 export const resultOf = ({ mediaBuyId, at, packages }: Order): JsonObject => ({
   media_buy_id: mediaBuyId,
   confirmed_at: iso(at),
@@ -213,7 +216,7 @@ export const resultOf = ({ mediaBuyId, at, packages }: Order): JsonObject => ({
   packages,
 });
 
-/** The answer to a question about the task of an order. */
+/** Returns the answer to a buyer who asks for the task of an order. */
 export const taskOf = (order: Order): JsonObject => ({
   task_id: order.taskId,
   task_type: 'create_media_buy',
@@ -226,7 +229,7 @@ export const taskOf = (order: Order): JsonObject => ({
   result: resultOf(order),
 });
 
-/** A media buy as `get_media_buys` has it. */
+/** Returns a media buy in the form of an answer to `get_media_buys`. */
 export function buyOf({ mediaBuyId, at, start, end, packages }: Order, now: number): JsonObject {
   return {
     media_buy_id: mediaBuyId,
@@ -251,7 +254,10 @@ function dateIn(args: JsonObject, name: string): number | undefined {
   throw new ToolError('INVALID_DATE_RANGE', `${name}: expected a date like 2026-01-31.`, name);
 }
 
-/** The answer of `get_media_buy_delivery`: the same figures for whatever is asked. @throws ToolError */
+/**
+ * Returns the answer to `get_media_buy_delivery`. The figures are the same for every media buy and period. @throws
+ * ToolError
+ */
 export function deliveryOf(orders: readonly Order[], args: JsonObject, now: number): JsonObject {
   if (textMember(args, 'time_granularity') !== undefined) {
     throw new ToolError('UNSUPPORTED_GRANULARITY', 'Reports are given for days alone.', 'time_granularity');

@@ -1,17 +1,17 @@
-// Finds one next step for an answer that is not the expected one (dev.md §3.4). Sending and telling call it each time
-// that more is known of a delivery.
+// Finds advice for the user when an answer is not the expected one (dev.md §3.4). Sending and telling.ts call it
+// whenever more becomes known about a delivery.
 import { challengeIn } from '../auth/signed-challenge.ts';
 import type { Entry } from './delivery-log.ts';
 import type { Seller } from './sellers.ts';
 import type { ShownFinding, Told } from './wire.ts';
 
-/** The most characters in the text of a step, because it may quote a long reason. */
+/** The most characters of the advice, because it may quote a long reason. */
 const MOST = 1_200;
 
 const pathOf = (url: string): string => /^[^:]+:\/\/[^/?#]*([^?#]*)/.exec(url)?.[1] || '/';
 
 type Word = (entry: Entry, seller: Seller) => string;
-/** A rule that may have a step for an answer; undefined: it has none. */
+/** A rule that returns advice for an answer, or undefined if the rule does not apply. */
 type Rule = (entry: Entry, seller: Seller) => string | undefined;
 
 const isSuccess = (status = 0): boolean => status >= 200 && status < 300;
@@ -26,7 +26,7 @@ const NOT_APPROVED =
   'The receiver did not approve the proof of control: its option onChallenge has to resolve to true for it. Paste into its options: onChallenge: async ({ authMatches }) => authMatches,';
 
 /**
- * Texts of the next step by the answer's code, if the receiver refuses a delivery that `explain` accepts. The receiver's
+ * Advice by the answer's error code, used if the receiver refuses a delivery that `explain` accepts. The receiver's
  * configuration then differs from that of dev's sellers.
  */
 const BY_CODE: Readonly<Record<string, Word>> = {
@@ -53,7 +53,7 @@ const BY_CODE: Readonly<Record<string, Word>> = {
   challenge_refused: () => NOT_APPROVED,
 };
 
-/** Texts of the next step for the user, by the status of the answer, for answers whose code leads to no step. */
+/** Advice by the status of the answer, used if no other rule has advice. */
 const BY_STATUS: Readonly<Record<number, Word>> = {
   404: ({ row }, { forward }) =>
     `Nothing is mounted at POST ${pathOf(forward)} (404). Mount the receiver there, or start dev with another --forward than ${forward}.${row.code === undefined ? '' : ` It says ${row.code}.`}`,
@@ -106,12 +106,15 @@ const acceptedWrongly: Rule = ({ row: { expected, status } }) => {
 const byCode: Rule = (entry, seller) => {
   const { code = '' } = entry.row;
   const word = Object.hasOwn(BY_CODE, code) ? BY_CODE[code] : undefined;
-  // A cause that `explain` found is nearer to the mistake.
+  // A cause that `explain` has found describes the mistake better than the error code does.
   const isFound = entry.explanation?.ok === false && entry.explanation.findings.length > 0;
   return isFound ? undefined : word?.(entry, seller);
 };
 
-/** Why no key decides, as the receiver told: it names each of its senders whose keys it could not get. */
+/**
+ * Returns the reason that a hook reported because the receiver had no keys, and so found no sender. The reason names
+ * each sender whose keys are missing.
+ */
 function keysOf(tellings: readonly Told[]): string | undefined {
   const told = tellings.findLast((one) => one.hook === 'outcome' && one.code === 'keys_unavailable');
   return told?.hook === 'outcome' && told.sender === undefined ? told.detail : undefined;
@@ -126,7 +129,10 @@ const keys: Rule = ({ tellings }, { agentUrl, line }) => {
     : undefined;
 };
 
-/** The receiver found the URL that was signed, and its own words warn of a replay, which dev's delivery is not. */
+/**
+ * Advises the user to correct `publicUrl` if a hook reports that the delivery was signed for another URL. The hook's
+ * message warns of a replay, but with dev the cause is a wrong `publicUrl`.
+ */
 const signedFor: Rule = ({ tellings }, { publicUrl }) =>
   tellings.some(
     (told) =>
@@ -145,7 +151,7 @@ const redirected: Rule = ({ row: { status = 0 }, answer }) =>
     : undefined;
 
 const html: Rule = (entry, { forward }) =>
-  // The page of a framework without that route (Express) is a 404 like any other.
+  // Some frameworks (Express) answer an unknown path with a 404 that is an HTML page. The rule for 404 handles it.
   isHtml(entry) && entry.row.status !== 404
     ? `A page of HTML came from POST ${pathOf(forward)}: another route answers there. Mount the receiver at that path, or start dev with another --forward.`
     : undefined;
@@ -164,7 +170,7 @@ const otherwise: Word = ({ row: { status, code }, tellings }) =>
   reasonOf(tellings) ??
   `The receiver answered ${status}${code === undefined ? '' : ` ${code}`}. Its log says why.`;
 
-/** The rules in order: the first that returns a text decides. */
+/** The rules, in the order in which they are tried. The first that returns advice decides. */
 const RULES: readonly Rule[] = [
   acceptedWrongly,
   byCode,
@@ -186,7 +192,7 @@ function answeredWrongly(entry: Entry, seller: Seller): string {
   return otherwise(entry, seller);
 }
 
-/** The next step in words; undefined if the answer is the expected one, or has not come yet. */
+/** Returns advice about an unexpected answer. Returns undefined if the answer is as expected, or has not come yet. */
 export function nextStep(entry: Entry, seller: Seller): string | undefined {
   const { row } = entry;
   if (row.state === 'sending' || row.state === 'captured' || row.asExpected !== false) return undefined;

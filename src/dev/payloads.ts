@@ -1,17 +1,17 @@
-// Builds bodies as sellers of an edition write them (dev.md §2.1). Sending, scenarios and the webhooks of calls use
-// it. Samples have the form of 3.1, and are changed for the other editions.
+// Builds bodies in the form of a protocol version (dev.md §2.1). Sending, scenarios and the webhooks of orders use it.
+// Samples have the form of version 3.1, and are converted for the others.
 import { isJsonObject } from '../codec/members.ts';
 import type { EditionName } from '../shared/editions.ts';
 import { samplePayloads, type Members, type SamplePayloads } from '../testing/payloads.ts';
 
-/** The edition that is sent if none is named: receivers of every edition read it. */
+/** The protocol version that is sent by default, because receivers of every version can read it. */
 export const DEFAULT_EDITION: EditionName = '3.1';
 
-/** The form in which sellers of an edition write a task's webhook. */
+/** The form in which sellers of a protocol version write a task's webhook. */
 interface Writing {
-  /** False for 3.0, which does not have the member. */
+  /** True if bodies have the member `operation_id`. Version 3.0 does not have it. */
   readonly operationId: boolean;
-  /** The agent transport's version: its objects as they are, or in a member that names them. */
+  /** The form of an agent-transport body: the object itself, or `wrapped` in a member that names its type (A2A 1.0). */
   readonly agent: 'bare' | 'wrapped';
 }
 
@@ -25,18 +25,21 @@ const WRITINGS: Readonly<Record<EditionName, Writing>> = {
 const without = (name: string, members: Members): Members =>
   Object.fromEntries(Object.entries(members).filter(([key]) => key !== name));
 
-/** Removes the operation's id: with 3.0 the buyer has put it into the URL. */
+/** Removes `operation_id` from a body: for version 3.0 the buyer has put the id into the webhook URL. */
 function withoutOperationId(body: Members): Members {
   const { metadata } = body;
   const rest = without('operation_id', body);
   return isJsonObject(metadata) ? { ...rest, metadata: without('operation_id', metadata) } : rest;
 }
 
-/** Removes `kind` of parts: in A2A 1.0 the name of their member says what they are. */
+/** Removes `kind` from the parts of a message. In A2A 1.0 the name of a part's member says what the part is. */
 const partsOf = (parts: unknown): unknown =>
   Array.isArray(parts) ? parts.map((part) => without('kind', part as Members)) : parts;
 
-/** A body of the agent transport as A2A 1.0 has it: in a member that names it, states in capitals, without `kind`. */
+/**
+ * Converts a body of the agent transport to A2A 1.0: in a member that names its type, with states in capitals, without
+ * `kind`.
+ */
 function wrapped(body: Members): Members {
   const {
     kind,
@@ -62,7 +65,7 @@ function wrapped(body: Members): Members {
   return kind === 'task' ? { task: inner } : { statusUpdate: inner };
 }
 
-/** Bodies as a seller of the edition writes them. */
+/** Makes builders of bodies in the form of a protocol version. */
 export function payloadsOf(edition: EditionName, now: () => number): SamplePayloads {
   const samples = samplePayloads({ now });
   const { operationId, agent } = WRITINGS[edition];

@@ -1,5 +1,5 @@
-// Checks bodies of requests of the API, and adds defaults (dev.md §4.2). The API calls it. Each check throws
-// ApiError: a misspelt member would silently have no effect.
+// Checks request bodies of the API, and adds defaults (dev.md §4.2). The API calls it. Unknown members are refused with
+// ApiError, because a misspelt member would silently have no effect.
 import { isJsonObject, type JsonObject } from '../codec/members.ts';
 import { STATUSES } from '../cli/send/send-verb.ts';
 import { REPORT_TYPES } from '../events/schemas.ts';
@@ -25,7 +25,7 @@ function only(members: JsonObject, known: readonly string[]): void {
     throw badRequest(`${JSON.stringify(unknown)} is not a member. Expected ${known.join(', ')}.`);
 }
 
-/** Reads a member that is one of these names. */
+/** Reads a member whose value is one of `names`. @throws ApiError for any other value */
 function named<T extends string>(members: JsonObject, name: string, names: readonly T[]): T {
   const value = members[name];
   const found = names.find((known) => known === value);
@@ -33,7 +33,7 @@ function named<T extends string>(members: JsonObject, name: string, names: reado
   throw badRequest(`${name}: expected one of ${names.join(', ')}.`);
 }
 
-/** Reads the same, or takes the fallback if the member is absent. */
+/** Reads a member whose value is one of `names`. Returns `fallback` if the member is absent. */
 const namedOr = <T extends string>(members: JsonObject, name: string, names: readonly T[], fallback: T): T =>
   members[name] === undefined ? fallback : named(members, name, names);
 
@@ -43,7 +43,7 @@ function text(members: JsonObject, name: string): string {
   throw badRequest(`${name}: expected text.`);
 }
 
-/** Reads a member that may be absent, as members of an object. */
+/** Reads a member that may be absent. Returns an object with this member alone, or an empty object. */
 const optional = <K extends string, T>(
   members: JsonObject,
   name: K,
@@ -87,7 +87,7 @@ function payloadIn(body: JsonObject): DevPayload {
   return PAYLOADS[named(payload, 'kind', KINDS)](payload);
 }
 
-/** A checked `SendRequest` with every default. */
+/** A checked `SendRequest` with all defaults. */
 export type SendOrder = Omit<SendRequest, 'mistake'> &
   Required<Pick<SendRequest, 'scheme' | 'key' | 'edition'>> & { readonly mistake: string | undefined };
 
@@ -187,7 +187,10 @@ const TOLD: Readonly<Record<Told['hook'], (members: JsonObject) => Told>> = {
   }),
 };
 
-/** Reads a telling. Other members are left out: a hook of another version may have more. */
+/**
+ * Reads a report of the receiver's hooks. Unknown members are dropped, because `devHooks` of another version may send
+ * more.
+ */
 export function toldOrder(body: JsonObject): Told {
   return TOLD[named(body, 'hook', ['outcome', 'refused', 'handled', 'alarm'])](body);
 }

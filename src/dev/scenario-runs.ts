@@ -1,4 +1,5 @@
-// Runs scenarios: sends their steps, keeps their runs, and tells of each change (dev.md §2.3). The API starts them.
+// Runs scenarios: sends their deliveries, keeps the latest runs, and reports each change (dev.md §2.3). The API starts
+// them.
 import { setTimeout as delay } from 'node:timers/promises';
 import { isBytes } from '../shared/realms.ts';
 import { messageOf } from '../shared/errors.ts';
@@ -10,26 +11,32 @@ import type { Draft, Sending } from './sending.ts';
 import type { Seller, Sellers } from './sellers.ts';
 import type { DeliveryRow, ScenarioRequest, ScenarioRun, ScenarioStep } from './wire.ts';
 
-/** The most runs that are kept, unless more are under way, and the most steps of one. */
+/**
+ * The most scenario runs that are kept, though runs in progress are never dropped. `MOST_STEPS` limits the deliveries
+ * of a run.
+ */
 const MOST_RUNS = 20;
 const MOST_STEPS = 50;
 
-/** The parts that scenarios run on. */
+/** The parts of dev that scenarios need to run. */
 export interface ScenarioParts {
   readonly scenarios: Readonly<Record<string, Scenario>>;
   readonly sellers: Sellers;
   readonly sending: Sending;
-  /** Unix ms. */
+  /** Returns the current time, Unix ms. */
   readonly now: () => number;
   /** Aborts when dev ends. */
   readonly signal: AbortSignal;
-  /** Called for each change. */
+  /** Called with each new or changed run. */
   readonly changed: (run: ScenarioRun) => void;
 }
 
-/** Scenarios that run and have run (dev.md §2.3). */
+/** Starts scenarios, and lists their latest runs (dev.md §2.3). */
 export interface ScenarioRuns {
-  /** Starts a scenario. @returns the number of its run. @throws ApiError */
+  /**
+   * Starts a scenario. @returns the number of the run. @throws ApiError if the scenario is unknown, running already, or
+   * not for the scheme
+   */
   readonly start: (name: string, order: Required<ScenarioRequest>) => number;
   readonly list: () => readonly ScenarioRun[];
 }
@@ -39,7 +46,7 @@ const isSigned = (payload: StepDraft['payload']): payload is SignedDelivery =>
 
 const isOver = ({ state }: ScenarioRun): boolean => state === 'passed' || state === 'failed';
 
-/** Makes the runs of these scenarios. */
+/** Makes a `ScenarioRuns` that has no runs yet. */
 export function createScenarioRuns(parts: ScenarioParts): ScenarioRuns {
   const { scenarios, sellers, sending, now, signal, changed } = parts;
   const runs = new Map<number, ScenarioRun>();
@@ -53,7 +60,7 @@ export function createScenarioRuns(parts: ScenarioParts): ScenarioRuns {
     changed(after);
   };
 
-  /** Sends a step. @returns its row, when it was answered. */
+  /** Sends one delivery of a run. @returns the delivery's list row, once the receiver has answered */
   async function sendStep(
     run: number,
     seller: Seller,
@@ -69,7 +76,7 @@ export function createScenarioRuns(parts: ScenarioParts): ScenarioRuns {
       what,
       expected,
       row: { ...edition, scenario: { name, run } },
-      // The step is added before its answer, so that steps at the same time stand in their order.
+      // The delivery is listed before its answer comes, so that concurrent deliveries stand in the order of sending.
       added: (delivery: number): void => change(run, { steps: [...steps(), { sends, expected, delivery }] }),
     };
     const row = isSigned(payload)

@@ -1,5 +1,5 @@
-// Defines the scenarios that need no call of the buyer's (dev.md §2.3). dev.ts adds those of the called sellers, and
-// scenario-runs.ts runs them.
+// Defines the scenarios that do not wait for the buyer's tool calls (dev.md §2.3). dev.ts adds the others, and
+// scenario-runs.ts runs all.
 import type { JsonObject } from '../codec/members.ts';
 import { sampleChallenge } from '../testing/seller-delivery.ts';
 import { DEFAULT_RETRY, isFinal } from '../testing/seller-post.ts';
@@ -18,13 +18,14 @@ const step = (sends: string, what: string, payload: StepDraft['payload'], expect
   expected,
 });
 
-/** True if a seller gives up after this answer. */
+/** True if a seller gives up after this answer, and does not retry. */
 const isOver = ({ state, status, code }: DeliveryRow): boolean =>
   state !== 'unanswered' &&
   isFinal({
     outcome: status !== undefined && status < 300 ? 'success' : 'failed',
     ...(status !== undefined && { status }),
-    // A seller tries again while a token is rotated.
+    // After `invalid_token` a seller retries, because the token may be in rotation. `isFinal` recognises that case by
+    // this header.
     headers: code === 'invalid_token' ? { 'www-authenticate': 'Bearer' } : {},
     body: '',
   });
@@ -80,7 +81,10 @@ async function twoAtOnce({ payloads, send }: ScenarioKit): Promise<void> {
   ]);
 }
 
-/** The time after which a receiver fetches keys again for a key id that it does not know: once in half a minute. */
+/**
+ * The wait after which a receiver fetches keys again for an unknown key id. A receiver fetches keys at most once in 30
+ * s.
+ */
 const REFETCH_MS = 31_000;
 
 async function keyRotation({ payloads, send, addKey, sleep, waiting }: ScenarioKit): Promise<void> {
@@ -114,7 +118,7 @@ async function proofOfControl({ seller, auth, send }: ScenarioKit): Promise<void
   });
 }
 
-/** The scenarios by name. */
+/** The scenarios by name. The page starts a scenario by its name. */
 export const SCENARIOS: Readonly<Record<string, Scenario>> = {
   retries: {
     says: 'Sends an event, and again as sellers do until an answer ends it.',

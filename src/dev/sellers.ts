@@ -1,4 +1,4 @@
-// Makes dev's three sellers: their URLs, documents, keys, and the line of options that a receiver needs (dev.md
+// Makes dev's three sellers: their URLs, documents, keys, and the options with which a receiver accepts them (dev.md
 // §1.1). dev.ts makes them at the start.
 import { publicJwk } from '../cli/files.ts';
 import type { Sender, SenderAuth } from '../config/sender-entry.ts';
@@ -7,37 +7,37 @@ import { generateKey } from '../sender/keys.ts';
 import type { DevFolder, SellerJwks } from './folder.ts';
 import type { DevScheme, DevSeller } from './wire.ts';
 
-/** One seller with what only dev knows of it. */
+/** A seller of dev, with the secrets that only dev knows. */
 export interface Seller extends DevSeller {
-  /** The private keys of its own. */
+  /** The seller's private keys, from dev's folder. */
   readonly keys: SellerJwks;
-  /** The legacy authentication. Absent: the seller signs. */
+  /** The seller's HMAC secret or bearer token (legacy authentication). Undefined if the seller signs. */
   readonly auth: SenderAuth | undefined;
-  /** The keys that its JWKS has now. */
+  /** Returns the public keys that the seller's JWKS has now. */
   readonly published: () => readonly Jwk[];
   /**
-   * Publishes one more key beside its own, in place of the one that was added before. The key lives as long as the
-   * process.
+   * Publishes an extra key in the seller's JWKS, and returns its private key. The next call replaces the extra key. It
+   * is lost when dev ends.
    */
   readonly addKey: () => Promise<Jwk>;
 }
 
-/** Dev's sellers (dev.md §1.1). */
+/** Dev's sellers, and functions that find one (dev.md §1.1). */
 export interface Sellers {
   readonly byScheme: Readonly<Record<DevScheme, Seller>>;
   readonly list: readonly Seller[];
   readonly brandJsonUrl: string;
-  /** The published documents, by path. */
+  /** The published documents by path, each as a function that returns the current document. */
   readonly documents: ReadonlyMap<string, () => unknown>;
-  /** The seller at a path. */
+  /** Returns the seller whose agent URL has this path. */
   readonly at: (path: string) => Seller | undefined;
-  /** The seller that has a key of this id. */
+  /** Returns the seller whose JWKS has a key with this id. */
   readonly withKey: (kid: string) => Seller | undefined;
 }
 
-/** The URL that deliveries are posted to, and the one that they are signed for (dev.md §1.3). */
+/** The URL that deliveries are posted to (`forward`), and the URL that they are signed for (dev.md §1.3). */
 export interface Destination {
-  /** The URL of the receiver. It ends in `/*` if each seller has a path of its own. */
+  /** The URL of the receiver. If the URL ends in `/*`, each seller posts to a path of its own below it. */
   readonly forward: string;
   readonly publicUrl: string;
 }
@@ -47,7 +47,7 @@ export const SCHEMES: readonly DevScheme[] = ['signature', 'hmac', 'bearer'];
 const BASE_PATH = '/proto-webhooks-dev/';
 const BRAND_JSON = '/.well-known/brand.json';
 
-/** True if each seller has a URL of its own below it. */
+/** True if the URL ends in `/*`, i.e. each seller has a path of its own below it. */
 export const isPrefix = (url: string): boolean => url.endsWith('/*');
 
 const urlOf = (url: string, scheme: DevScheme): string => (isPrefix(url) ? url.slice(0, -1) + scheme : url);
@@ -60,7 +60,8 @@ function entryText(agentUrl: string, auth: SenderAuth | undefined): string {
 }
 
 /**
- * The options to paste: one list, or one for each path, because a receiver takes one kind of authentication at a URL.
+ * Returns the options to paste into a receiver: this seller alone, or all sellers by path if each has a path of its
+ * own. At one URL a receiver takes only one kind of authentication.
  */
 function lineOf(scheme: DevScheme, entries: Readonly<Record<DevScheme, string>>, publicUrl: string): string {
   const senders = isPrefix(publicUrl)
@@ -69,7 +70,7 @@ function lineOf(scheme: DevScheme, entries: Readonly<Record<DevScheme, string>>,
   return `senders: ${senders}, allowLoopback: true,`;
 }
 
-/** Makes the sellers at this port. @param folder has their keys. */
+/** Makes the sellers of a dev at this port. @param folder has the sellers' keys and secrets. */
 export function createSellers(folder: DevFolder, port: number, { forward, publicUrl }: Destination): Sellers {
   const origin = `http://127.0.0.1:${port}`;
   const auths: Readonly<Record<DevScheme, SenderAuth | undefined>> = {
@@ -117,12 +118,12 @@ export function createSellers(folder: DevFolder, port: number, { forward, public
   };
 }
 
-/** The sender that a receiver is configured with for a seller of dev's, for `explain`. */
+/** Returns the entry of `senders` with which a receiver accepts the seller, for `explain`. */
 export function senderOf({ agentUrl, auth, published }: Seller): Sender {
   return { agentUrl, pins: published(), ...(auth && { auth }) };
 }
 
-/** The members of a seller that the API shows. */
+/** Returns the members of a seller that the API shows, without private keys. */
 export function shownSeller({ scheme, agentUrl, forward, publicUrl, line }: Seller): DevSeller {
   return { scheme, agentUrl, forward, publicUrl, line };
 }

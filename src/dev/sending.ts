@@ -1,5 +1,5 @@
-// Makes deliveries, posts each once, and keeps what came of it in the log (dev.md §2.1, §2.2). The API, scenarios and
-// calls send by it.
+// Makes deliveries, posts each once, and logs the result (dev.md §2.1, §2.2). The API, scenarios and the webhooks of
+// orders use it.
 import type { TaskStatus } from '../events/event.ts';
 import { readEvent } from '../events/index.ts';
 import type { Jwk } from '../crypto/engine.ts';
@@ -22,35 +22,38 @@ import type { SendOrder } from './requests.ts';
 import type { Seller, Sellers } from './sellers.ts';
 import type { DeliveryRow, DevPayload, Expected, ResendRequest } from './wire.ts';
 
-/** The most characters of a cause, or a code, in a row. */
+/** The most characters of a cause, or of an error code, in a list row. */
 const MOST_SAYS = 400;
 
-/** The parts that a delivery is made of. */
+/** A delivery that is still to be made. */
 export interface Draft {
   readonly seller: Seller;
   readonly what: string;
   readonly payload: PayloadInput;
-  /** The private key. Absent: the seller's Ed25519 key. */
+  /** The private key to sign with. Default: the seller's Ed25519 key. */
   readonly key?: Jwk;
-  /** True for a proof of control: it is signed, whatever the seller's scheme is. */
+  /**
+   * True if the body is a proof of control (a challenge to the owner of the URL). It is signed even if the seller
+   * otherwise uses HMAC or a bearer token.
+   */
   readonly signed?: boolean;
   readonly mistake?: string | undefined;
-  /** The expected answer. Absent: the one that follows from `explain`. */
+  /** The expected answer. Default: the answer that follows from the explanation by `explain`. */
   readonly expected?: Expected;
   readonly row?: Partial<Pick<DeliveryRow, 'edition' | 'scenario' | 'resent' | 'mistake'>>;
-  /** Called with its number before it is sent. */
+  /** Called with the number of the delivery before it is posted. */
   readonly added?: (id: number) => void;
 }
 
-/** The parts that sending needs. */
+/** The parts of dev that are needed to send. */
 export interface SendingParts {
   readonly sellers: Sellers;
   readonly log: DeliveryLog;
-  /** The name in wire identifiers. */
+  /** The protocol name in wire identifiers, e.g. `proto`. */
   readonly protocol: string;
-  /** Unix ms. */
+  /** Returns the current time, Unix ms. */
   readonly now: () => number;
-  /** The time limit for the whole answer, ms. */
+  /** The time limit for the receiver's whole answer, ms. */
   readonly timeoutMs: number;
   /** Aborts when dev ends. */
   readonly signal: AbortSignal;
@@ -60,14 +63,14 @@ export interface SendingParts {
 export interface Sending {
   readonly send: (order: SendOrder) => Promise<DeliveryRow>;
   readonly sendDraft: (draft: Draft) => Promise<DeliveryRow>;
-  /** Posts a delivery as it is. */
+  /** Posts a delivery as it is, without signing it again. */
   readonly sendAgain: (posted: Posted, draft: Omit<Draft, 'payload'>) => Promise<DeliveryRow>;
   /** Signs a delivery without sending it. */
   readonly make: (draft: Draft) => Promise<SignedDelivery>;
   readonly resend: (entry: Entry, how: ResendRequest['how']) => Promise<DeliveryRow>;
 }
 
-/** Each kind of payload in words. */
+/** Describes a payload in words, for the list. */
 function whatOf(payload: DevPayload): string {
   switch (payload.kind) {
     case 'task':
@@ -83,10 +86,10 @@ function whatOf(payload: DevPayload): string {
   }
 }
 
-/** The states in which the agent transport sends an update instead of the task itself. */
+/** The statuses that the agent transport sends as an update, and not as a whole task. */
 const INTERIM: readonly TaskStatus[] = ['submitted', 'working', 'input-required', 'auth-required'];
 
-/** The member that names the task. */
+/** Returns the member that sets the task's id. The member's name depends on the transport and the status. */
 function taskMembers({ transport, status, taskId }: DevPayload & { readonly kind: 'task' }): Members {
   if (taskId === undefined) return {};
   if (transport === 'tool') return { task_id: taskId };
@@ -109,13 +112,13 @@ function bodyOf(payload: DevPayload, seller: Seller, edition: EditionName, now: 
   }
 }
 
-/** The key of the event in a body; undefined if no event can be read. */
+/** Returns the idempotency key of the event in a body. Returns undefined if no event can be read. */
 export function keyOf(body: Uint8Array): string | undefined {
   const reading = readEvent(body);
   return reading.ok ? reading.event.idempotencyKey : undefined;
 }
 
-/** The value by which a hook names a refused delivery: that of its signature, or of its HMAC. */
+/** Returns the value of the signature header or HMAC header, by which the receiver's hooks name a refused delivery. */
 export function proofOf(posted: Posted, protocol: string): string | undefined {
   const headers = headerFields(linesOf(posted));
   const names = protocolsFor(protocol).map(({ hmacSignatureHeader }) => hmacSignatureHeader);
@@ -124,7 +127,10 @@ export function proofOf(posted: Posted, protocol: string): string | undefined {
     .find((value) => value !== undefined);
 }
 
-/** True if the answer is the expected one; a 2xx to a proof of control has to have its echo. */
+/**
+ * True if the answer is the expected one. A 2xx to a proof of control (a challenge to the owner of the URL) must also
+ * echo the challenge.
+ */
 function fits({ status, code, or }: Expected, answer: Answer, body: Uint8Array): boolean {
   if (or !== undefined && answer.status === or) return true;
   if (status === '2xx') {
@@ -134,17 +140,17 @@ function fits({ status, code, or }: Expected, answer: Answer, body: Uint8Array):
   return answer.status === status && (code === undefined || answer.code === code);
 }
 
-/** The cause of a failed step, for the row. */
+/** Returns the first cause that `explain` has found, shortened for the list row. */
 export function causeIn({ explanation }: Explained): Pick<DeliveryRow, 'cause'> {
   const [finding] = explanation?.findings ?? [];
   return finding ? { cause: { cause: finding.cause, says: finding.says.slice(0, MOST_SAYS) } } : {};
 }
 
-/** Makes the part that sends for these sellers. */
+/** Makes the functions that send deliveries of these sellers. */
 export function createSending({ sellers, log, protocol, now, timeoutMs, signal }: SendingParts): Sending {
   /**
-   * The protocol for `explain`. Receivers without the option `protocol` accept both known names, so that these need
-   * none.
+   * The protocol name that `explain` gets. It is left out for the two known names, because a receiver without the
+   * option `protocol` accepts both.
    */
   const explainBy = protocol === 'proto' || protocol === 'adcp' ? undefined : protocol;
 
@@ -161,7 +167,10 @@ export function createSending({ sellers, log, protocol, now, timeoutMs, signal }
       sign: undefined,
     });
 
-  /** True if a delivery with this signature was answered as one that used up its nonce. */
+  /**
+   * True if a receiver has already used up the nonce of this signature. The status of an earlier answer to the same
+   * signature shows it: 2xx, 400, 403 or 409.
+   */
   const isUsed = (proof: string | undefined): boolean =>
     proof !== undefined &&
     log.findLast(
@@ -175,12 +184,12 @@ export function createSending({ sellers, log, protocol, now, timeoutMs, signal }
     const onCut = (): void => {
       cut = true;
     };
-    // The cast holds because Node's client takes what a capture may have: another method, and a field on several
-    // lines.
+    // The cast is safe: Node's client also takes other methods, and headers on several lines, which a captured request
+    // may have.
     const sent = posted as SignedDelivery;
     const result = await post(sent, { to: seller.forward, timeoutMs, signal, onCut }).catch(
       (error: unknown) => {
-        // The capture has a header or a method that no client sends.
+        // The HTTP client throws: a captured request may have a header or method that it cannot send.
         log.change(id, { row: { state: 'unanswered', asExpected: false } });
         throw badRequest(`It cannot be sent: ${(error as Error).message}`);
       },
@@ -201,7 +210,7 @@ export function createSending({ sellers, log, protocol, now, timeoutMs, signal }
     return known ? withNext(known, seller) : entry.row;
   }
 
-  /** Adds the next step to the row, from all that is known by now. */
+  /** Adds advice to the row if the answer is not the expected one. */
   function withNext(entry: Entry, seller: Seller): DeliveryRow {
     const next = nextStep(entry, seller);
     if (next === undefined || next === entry.row.next) return entry.row;

@@ -4,7 +4,7 @@ import type { Entry } from './delivery-log.ts';
 import { baseOf, linesOf, wireLines } from './explaining.ts';
 import type { DeliveryFull, ShownAnswer, ShownBytes } from './wire.ts';
 
-/** Removes the bytes at a cut end that are a part of a character. */
+/** Drops an incomplete UTF-8 character from the end of a cut body. */
 function withoutPart(bytes: Uint8Array): Uint8Array {
   for (let left = 0; left < 4; left += 1) {
     const whole = bytes.subarray(0, bytes.byteLength - left);
@@ -30,7 +30,7 @@ function shownAnswer({ outcome, status, headers, body, cut }: NonNullable<Entry[
   };
 }
 
-/** A delivery in full (dev.md §3.1). */
+/** Returns a delivery in full, as the API answers it (dev.md §3.1). */
 export function fullOf(entry: Entry, protocol: string): DeliveryFull {
   const { row, posted, to, bytes, answer, explanation, explainError, tellings } = entry;
   const base = baseOf(posted, posted.url, protocol);

@@ -1,23 +1,26 @@
-// Takes tellings of a receiver's hooks, and finds the delivery that each is about (dev.md §3.2). The API passes them
-// to it.
+// Takes hook reports (what `devHooks` in the receiver reports), and finds the delivery that each is about (dev.md
+// §3.2). The API calls it.
 import type { DeliveryLog, Entry } from './delivery-log.ts';
 import { nextStep } from './next-step.ts';
 import type { Sellers } from './sellers.ts';
 import type { HookEvent, Told } from './wire.ts';
 
-/** The time for which a telling that names no delivery may be about the latest one, ms. */
+/**
+ * The age up to which a delivery counts as recent, ms. A report of a hook that names no delivery can only be about a
+ * recent one.
+ */
 const RECENT_MS = 15_000;
 
-/** The parts that tellings change. */
+/** The parts of dev that change when a hook of the receiver reports. */
 export interface TellingParts {
   readonly sellers: Sellers;
   readonly log: DeliveryLog;
-  /** Unix ms. */
+  /** Returns the current time, Unix ms. */
   readonly now: () => number;
   readonly heard: (event: HookEvent) => void;
 }
 
-/** The word for the row; undefined: it keeps the one it has. */
+/** Returns the word that the row shows as `told` after a report of a hook. Undefined: the row keeps its word. */
 function wordOf(told: Told, { row }: Entry): string | undefined {
   switch (told.hook) {
     case 'handled':
@@ -25,39 +28,43 @@ function wordOf(told: Told, { row }: Entry): string | undefined {
     case 'refused':
       return 'refused';
     case 'outcome':
-      // A copy has the state of the event, but what became of the copy is that it was one.
+      // For a duplicate the hook reports the state that the event has from its first copy. The row shows `duplicate` or
+      // `stale` instead.
       if (told.kind === 'duplicate' || told.kind === 'stale') return told.kind;
-      // An earlier telling of the run's end says more.
+      // If a hook reported the end of the handler's run first, the row keeps that word, because it says more.
       return row.told ?? told.state ?? told.kind;
     case 'alarm':
       return undefined;
   }
 }
 
-/** True if a hook of this kind told of the entry already. */
+/** True if a hook of the same kind has reported about the delivery already. */
 const hasHeard = ({ tellings }: Entry, { hook }: Told): boolean =>
   tellings.some((told) => told.hook === hook);
 
-/** True if the answer that is told may be the entry's. */
+/** False only if the hook reported another status than that of the delivery's answer. */
 const mayBe = ({ row }: Entry, told: Told): boolean =>
   told.hook === 'handled' || !('status' in told) || row.status === undefined || row.status === told.status;
 
-/** True if the entry was told to be a copy: no handler ran for it. */
+/** True if a hook reported the delivery as a duplicate or as stale, so that no handler ran for it. */
 const isCopy = ({ tellings }: Entry): boolean =>
   tellings.some((told) => told.hook === 'outcome' && (told.kind === 'duplicate' || told.kind === 'stale'));
 
-/** Unix ms of its answer: answers come in the order in which a receiver tells of them. */
+/**
+ * Returns the time of the answer to the delivery, Unix ms; infinity if there is no answer. A receiver reports
+ * deliveries in the order in which it answered them.
+ */
 const answeredAt = ({ row: { at, ms } }: Entry): number =>
   ms === undefined ? Number.POSITIVE_INFINITY : at + ms;
 
-/** The one that was answered first. Of those that have no answer yet: the one that was sent first. */
+/** Returns the delivery that was answered first. If none was answered yet, returns the one that was sent first. */
 const firstAnswered = (entries: readonly Entry[]): Entry | undefined =>
   entries.reduce<Entry | undefined>(
     (first, entry) => (first && answeredAt(first) <= answeredAt(entry) ? first : entry),
     undefined,
   );
 
-/** The delivery that a hook told of; undefined: none of dev's. */
+/** Finds the delivery that a report of a hook is about. Returns undefined if it is about none of dev's deliveries. */
 function aboutOf(told: Told, { log, now, sellers }: TellingParts): Entry | undefined {
   const seller = sellers.list.find(({ agentUrl }) => agentUrl === told.sender);
   const isSent = ({ to, row }: Entry): boolean =>
@@ -66,7 +73,8 @@ function aboutOf(told: Told, { log, now, sellers }: TellingParts): Entry | undef
   const latest = (fits: (entry: Entry) => boolean): Entry | undefined =>
     log.findLast((entry) => isNew(entry) && fits(entry)) ??
     log.findLast((entry) => isSent(entry) && fits(entry));
-  // Copies of an event have one key, and the hook may tell of the first when the second has been sent.
+  // Copies of an event have the same key. A report about the first copy may come after the second was sent. So it is
+  // taken to be about the first copy without a report.
   const next = (fits: (entry: Entry) => boolean): Entry | undefined => {
     const isMeant = (entry: Entry): boolean => fits(entry) && !(told.hook === 'handled' && isCopy(entry));
     const candidates = log.all((entry) => isNew(entry) && isMeant(entry) && entry.row.at > now() - RECENT_MS);
@@ -76,14 +84,13 @@ function aboutOf(told: Told, { log, now, sellers }: TellingParts): Entry | undef
     return latest(({ row }) => row.at > now() - RECENT_MS && row.state !== 'captured');
   if ('proof' in told && told.proof !== undefined) return next(({ proof }) => proof === told.proof);
   if ('key' in told && told.key !== undefined) return next(({ key }) => key === told.key);
-  // A body without an event has neither key nor proof. An outcome may also lack a sender: it was decided before the
-  // sender was known, e.g. because a store is away. Then it is one of dev's if dev has just sent a delivery with that
-  // answer.
+  // This report has no signature and no key, e.g. because the body had no event. If it also lacks the sender, e.g.
+  // because the store was down, only a recent delivery can be meant.
   const isRecent = ({ row }: Entry): boolean => seller !== undefined || row.at > now() - RECENT_MS;
   return log.findLast((entry) => isNew(entry) && isRecent(entry));
 }
 
-/** Keeps a telling with its delivery, whose next step may follow from it. */
+/** Adds a report of a hook to its delivery, and updates the advice. */
 function keep(told: Told, about: Entry, { log, sellers }: TellingParts): void {
   const { id, scheme = 'signature' } = about.row;
   const word = wordOf(told, about);
@@ -92,14 +99,19 @@ function keep(told: Told, about: Entry, { log, sellers }: TellingParts): void {
   if (next !== undefined && next !== entry?.row.next) log.change(id, { row: { next } });
 }
 
-/** Omits the event, which the delivery has: the ring of events keeps many tellings. */
+/**
+ * Returns a report of a hook without the event. Many reports are kept in memory, and the delivery has the event anyway.
+ */
 function briefly(told: Told): Told {
   if (told.hook !== 'outcome') return told;
   const { event: _event, ...rest } = told;
   return rest;
 }
 
-/** Makes the function that takes tellings (dev.md §3.2). Of others' sellers nothing is kept. */
+/**
+ * Makes the function that takes reports of the receiver's hooks (dev.md §3.2). Reports about other senders than dev's
+ * sellers are dropped.
+ */
 export function createTelling(parts: TellingParts): (told: Told) => void {
   const isOurs = ({ sender }: Told): boolean =>
     sender === undefined || parts.sellers.list.some(({ agentUrl }) => agentUrl === sender);

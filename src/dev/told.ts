@@ -1,23 +1,26 @@
-// Defines a telling of a receiver's hook: the body of `POST /api/told` (dev.md §3.2). `devHooks` writes it and dev
-// reads it, so that it imports nothing.
+// Defines a hook report: what `devHooks` in a receiver posts to `POST /api/told` of dev (dev.md §3.2). Both sides
+// import this file, so it imports nothing.
 
-/** The body of `POST /api/told`: a telling of a hook of a receiver (dev.md §3.2). Others' senders are left out. */
+/**
+ * A hook report, the body of `POST /api/told` (dev.md §3.2). `devHooks` does not report about senders other than dev's
+ * sellers.
+ */
 export type Told =
   | {
       readonly hook: 'outcome';
       /** The agent URL of the sender. */
       readonly sender?: string;
-      /** `accepted`, `duplicate`, `stale`, `challenge`, `refused`, `unavailable`. */
+      /** The outcome of the delivery: `accepted`, `duplicate`, `stale`, `challenge`, `refused`, `unavailable`. */
       readonly kind: string;
-      /** The state of an accepted delivery, or of a duplicate. */
+      /** The state of the event, if the delivery was accepted or a duplicate. */
       readonly state?: string;
       readonly status: number;
       readonly code?: string;
       readonly detail?: string;
-      /** The idempotency key. */
+      /** The idempotency key of the event. */
       readonly key?: string;
       readonly deliveryId?: string;
-      /** The event that the handler gets, as JSON. If it has no JSON, this is text. */
+      /** The event that the handler gets, as JSON. If the event is too large or has no JSON form, a text says so. */
       readonly event?: unknown;
     }
   | {
@@ -26,7 +29,9 @@ export type Told =
       readonly status: number;
       readonly code: string;
       readonly detail: string;
-      /** The value of the delivery's header `Signature`, or of its HMAC, by which dev finds it. */
+      /**
+       * The value of the delivery's header `Signature`, or of its HMAC header. Dev finds the delivery by this value.
+       */
       readonly proof?: string;
     }
   | {
@@ -35,12 +40,12 @@ export type Told =
       readonly key: string;
       readonly deliveryId: string;
       /**
-       * The task and its status, like `key` those of the event, if it has them: what a poll brought is in no
-       * delivery.
+       * The id of the event's task, if there is one, and in `status` the task's status. They are needed for an event
+       * that came by a poll, because no delivery has it.
        */
       readonly taskId?: string;
       readonly status?: string;
-      /** `applied`, `failed`, `dead`, `stale`. */
+      /** The result of the run: `applied`, `failed`, `dead`, `stale`. */
       readonly state: string;
       readonly run: number;
       readonly durationMs: number;

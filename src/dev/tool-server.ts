@@ -1,22 +1,22 @@
-// Speaks the tool transport of a seller: streamable HTTP whose every answer is JSON, without sessions (dev.md §1.5).
-// called-seller.ts gives it the tools.
+// Serves the tools of a seller by MCP: streamable HTTP without sessions, where every answer is JSON (dev.md §1.5).
+// called-seller.ts provides the tools.
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { isJsonObject, type JsonObject } from '../codec/members.ts';
 import { PrintableError } from '../codec/printable-value.ts';
 import { ApiError } from './api-error.ts';
 import { readJsonBody, sendJson } from './body.ts';
 
-/** The longest message, bytes. */
+/** The most bytes of a message. */
 const MOST_CALL = 1024 * 1024;
-/** The versions of MCP, the newest first; a client that asks for one of them gets it. */
+/** The supported versions of MCP, newest first. A client that asks for another version gets the newest. */
 const VERSIONS: readonly string[] = ['2025-11-25', '2025-06-18', '2025-03-26', '2024-11-05'];
 
-/** The refusal of a tool's call: the protocol's error, which the buyer reads in the answer. */
+/** The error with which a tool refuses a call. The buyer gets it in the tool's answer, as an error of the protocol. */
 export class ToolError extends PrintableError {
   override readonly name = 'ToolError';
-  /** The code of the protocol, e.g. `REFERENCE_NOT_FOUND`. */
+  /** The error code of the protocol, e.g. `REFERENCE_NOT_FOUND`. */
   readonly code: string;
-  /** The argument that is wrong. */
+  /** The name of the wrong argument. */
   readonly field: string | undefined;
   constructor(code: string, message: string, field?: string) {
     super(message);
@@ -25,16 +25,16 @@ export class ToolError extends PrintableError {
   }
 }
 
-/** The answer of a tool, and an action for when the answer has left. */
+/** The answer of a tool. `after` is called once the answer has been sent. */
 export interface ToolAnswer {
   readonly answer: JsonObject;
   readonly after?: () => void;
 }
 
-/** One tool. */
+/** A tool that the buyer can call. */
 export interface Tool {
   readonly description: string;
-  /** @throws ToolError */
+  /** Runs the tool. @throws ToolError if the tool refuses the call */
   readonly call: (args: JsonObject) => ToolAnswer;
 }
 
@@ -47,7 +47,7 @@ const RPC_CODES = {
   invalid_params: -32_602,
 } as const;
 
-/** The refusal of a message that is no request, or asks for what does not exist. */
+/** The JSON-RPC error for a message that is no request, or that names an unknown method or tool. */
 class RpcError extends PrintableError {
   override readonly name = 'RpcError';
   readonly code: keyof typeof RPC_CODES;
@@ -72,12 +72,12 @@ const content = (answer: JsonObject): JsonObject => ({
   structuredContent: answer,
 });
 
-/** The parts that a message is answered from. */
+/** The tools and functions with which a message is answered. */
 interface Serving {
   readonly tools: Tools;
-  /** The member that has the protocol's error, e.g. `proto_error`. */
+  /** The member of an answer that has the error of the protocol, e.g. `proto_error`. */
   readonly errorMember: string;
-  /** Runs `act` once the answer has left. */
+  /** Calls `act` once the answer has been sent. */
   readonly after: (act: () => void) => void;
 }
 
@@ -126,15 +126,15 @@ function resultOf(message: JsonObject, serving: Serving): JsonObject {
   }
 }
 
-/** The most characters of the id of a request, which goes back. */
+/** The most characters of a request's id, because the answer repeats the id. */
 const MOST_ID = 256;
 
 const isId = (id: unknown): id is string | number =>
   (typeof id === 'number' && Number.isFinite(id)) || (typeof id === 'string' && id.length <= MOST_ID);
 
 /**
- * Answers one message of a client.
- * @throws ApiError (rejects) for anything but a message: another method, another type, no JSON object.
+ * Answers one message of an MCP client.
+ * @throws ApiError (rejects) unless the request is a POST with a JSON object.
  */
 export async function answerTools(
   request: IncomingMessage,
@@ -148,7 +148,7 @@ export async function answerTools(
   const { jsonrpc, method, id } = message;
   const isRequest = jsonrpc === '2.0' && typeof method === 'string';
   if (isRequest && id === undefined) {
-    // A notification is not answered.
+    // A JSON-RPC notification (a message without an id) gets no JSON-RPC answer.
     response.writeHead(202).end();
     return;
   }

@@ -1,28 +1,28 @@
-// Watches if a receiver listens at the address of `--forward`, twice a second (dev.md §3.3). dev.ts starts it. It
-// only connects, and sends nothing that a receiver would have to answer.
+// Checks twice a second if a receiver listens at the address of `--forward` (dev.md §3.3). dev.ts starts it. It only
+// connects, and sends no request.
 import { connect } from 'node:net';
 import type { ReceiverState } from './wire.ts';
 
 const EVERY_MS = 500;
-/** The time limit of an attempt, ms. */
+/** The time limit of one attempt to connect, ms. */
 const ATTEMPT_MS = 400;
 
-/** The address that is watched, and who is told. */
+/** The address to check, and the function that is called when the receiver becomes reachable or unreachable. */
 export interface WatchParts {
   readonly forward: string;
-  /** Unix ms. */
+  /** Returns the current time, Unix ms. */
   readonly now: () => number;
-  /** Called for each change. */
+  /** Called when the receiver becomes reachable or unreachable. */
   readonly changed: (state: ReceiverState) => void;
 }
 
-/** Tries the receiver's address again and again (dev.md §3.3). */
+/** Checks again and again if the receiver is reachable (dev.md §3.3). */
 export interface Watcher {
   readonly state: () => ReceiverState;
   readonly stop: () => void;
 }
 
-/** Tries to connect once. Resolves with the reason why it cannot, or undefined. */
+/** Tries to connect once. Resolves with undefined, or with an error code if the connection fails. */
 function attempt(host: string, port: number, signal: AbortSignal): Promise<string | undefined> {
   return new Promise((resolve) => {
     const socket = connect({ host, port, signal });
@@ -36,7 +36,6 @@ function attempt(host: string, port: number, signal: AbortSignal): Promise<strin
   });
 }
 
-/** Starts watching. */
 export function watchReceiver({ forward, now, changed }: WatchParts): Watcher {
   const { hostname, port, protocol } = new URL(forward);
   const host = hostname.replace(/^\[|\]$/g, '');

@@ -5,22 +5,24 @@ import { isJsonObject, type JsonObject } from '../codec/members.ts';
 import { type AgentPayload, hasState } from './format.ts';
 import { isTerminal, normaliseState, taskStatus } from './status.ts';
 
-/** The data that the extraction rules choose, and signs of a sender's mistake. */
+/** The result of `agentData`: the task's data, and two irregularities of the payload that become warnings. */
 export interface AgentData {
   /** The data as sent. Undefined if there is none, or if `wrappedResponse` is true. */
   readonly data: unknown;
-  /** True if the part was only `{response: {…}}`. */
+  /**
+   * True if the chosen data part was only `{response: {…}}`. That is a mistake of the sender, so `data` is undefined.
+   */
   readonly wrappedResponse: boolean;
   /**
-   * Set if an artifact after the first has data. `taken`: that is the result, because nothing else has data.
-   * `left`: it is ignored (calls.md §1.7).
+   * Present if an artifact after the first has data. `taken`: that data is used, because nothing else has data. `left`:
+   * that data is ignored (calls.md §1.7).
    */
   readonly later?: 'taken' | 'left';
 }
 
 /**
- * Finds the data, depending on the task's state (verification.md §7.16). There is none if the state is absent or
- * unknown (§7.20).
+ * Finds the task's data, depending on the task's state (verification.md §7.16). No data is found if the state is absent
+ * or unknown (§7.20).
  */
 export function agentData({ form, body }: AgentPayload): AgentData {
   const found = hasState(form) ? statusData(body) : undefined;
@@ -35,7 +37,7 @@ export function agentData({ form, body }: AgentPayload): AgentData {
   };
 }
 
-/** The state of a status object, normalised; undefined if it is no string. */
+/** Returns the member `state` of a status object, normalised; undefined if `state` is not a string. */
 export function stateOf(status: unknown): string | undefined {
   const state = isJsonObject(status) ? status['state'] : undefined;
   return typeof state === 'string' ? normaliseState(state) : undefined;
@@ -49,7 +51,7 @@ function statusData({ status, artifacts }: JsonObject): JsonObject | undefined {
   return dataParts(Array.isArray(artifacts) ? artifacts[0] : undefined).at(-1) ?? interim;
 }
 
-/** For a terminal status, the first data part in the artifacts after the first one. */
+/** Returns the first data part in the artifacts after the first one. Undefined unless the status is terminal. */
 function laterData({ status, artifacts }: JsonObject): JsonObject | undefined {
   const known = taskStatus(stateOf(status));
   if (known === undefined || !isTerminal(known) || !Array.isArray(artifacts)) return undefined;
@@ -60,7 +62,10 @@ function laterData({ status, artifacts }: JsonObject): JsonObject | undefined {
   return undefined;
 }
 
-/** The data of each data part: `data` is an object, with or without `kind`. */
+/**
+ * Returns the `data` of each data part of a message or artifact. A data part has an object as `data`, with or without
+ * `kind`.
+ */
 export function dataParts(holder: unknown): readonly JsonObject[] {
   return partsOf(holder).flatMap((part) => (isJsonObject(part['data']) ? [part['data']] : []));
 }

@@ -13,7 +13,7 @@ import { innerTaskIn } from './task-word.ts';
 import { badKey, isKey } from './tool.ts';
 import { eventWarning } from './warnings.ts';
 
-/** The first text part of a message, which becomes `event.message`. */
+/** Returns the first text in the parts of a message, for `event.message`. */
 function firstText(message: unknown): string | undefined {
   const part = partsOf(message).find(({ text }) => typeof text === 'string');
   return part?.['text'] as string | undefined;
@@ -21,7 +21,7 @@ function firstText(message: unknown): string | undefined {
 
 /**
  * Reads an agent-transport payload (verification.md §7.12, §7.14 to §7.19, §7.22).
- * @param hash SHA-256 of the raw body in hex: the key of a payload that has none.
+ * @param hash returns the SHA-256 of the raw body in hex. It becomes the idempotency key if the payload has none.
  */
 export function readAgent(payload: JsonObject, hash: () => string): Draft | EnvelopeFailure {
   const found = agentPayload(payload);
@@ -32,7 +32,7 @@ export function readAgent(payload: JsonObject, hash: () => string): Draft | Enve
   const { form, body } = found;
   const key = keyOf(payload, body, hash);
   if ('ok' in key) return key;
-  // A message or an artifact is a family of its own, not a task.
+  // A message or an artifact has no task state. The form (`message` or `artifactUpdate`) is then the event's family.
   const family = hasState(form) ? undefined : form;
   const status = family === undefined ? stateOf(body['status']) : undefined;
   if (family === undefined && status === undefined) return unreadable(body);
@@ -56,15 +56,16 @@ export function readAgent(payload: JsonObject, hash: () => string): Draft | Enve
     notificationId: textIn(sources, 'notification_id'),
     taskEnvelope: otherFamily === undefined,
     family: otherFamily,
-    // Nothing is extracted for an unknown state, so it is not known if there is a report.
+    // If the state is unknown, no data is extracted, so the payload cannot be recognised as a delivery report.
     reportShaped: told.taskStatus !== undefined && isReportShaped(taskType, extracted.data),
     warnings: warningsOf(key, extracted, body),
   };
 }
 
 /**
- * The task that the payload reports. It is the Task itself or, once the Task is completed, the task in its data
- * (calls.md §1.1). A completed Task that has only an error counts as failed (calls.md §1.9).
+ * Returns the status and id of the task that the payload reports. That is the Task itself or, once the Task is
+ * completed, a task in the Task's data (calls.md §1.1). A completed Task whose data has only an error counts as failed
+ * (calls.md §1.9).
  */
 function taskTold(
   body: JsonObject,
@@ -83,8 +84,8 @@ function taskTold(
 type Key = Pick<Draft, 'idempotencyKey' | 'idempotencyKeySource'>;
 
 /**
- * Objects that are searched for a member, in this order: the posted body, the payload in it, and the `metadata` of
- * each.
+ * Returns the objects in which members are searched, in this order: the posted payload, the body inside its wrapper,
+ * the body's `metadata`, the payload's `metadata`.
  */
 function layers(payload: JsonObject, body: JsonObject): readonly JsonObject[] {
   return [payload, body, ...metadataOf(body), ...metadataOf(payload)];
@@ -103,7 +104,10 @@ function textIn(sources: readonly JsonObject[], name: string): string | undefine
   return undefined;
 }
 
-/** The idempotency key. If present, it must match the contract's pattern. A native payload may have none. */
+/**
+ * Returns the idempotency key, or a failure if the key does not match the contract's pattern. If the payload has no
+ * key, the hash of the raw body is the key.
+ */
 function keyOf(payload: JsonObject, body: JsonObject, hash: () => string): Key | EnvelopeFailure {
   const top = present(payload, 'idempotency_key') ?? present(body, 'idempotency_key');
   const metadata = [...metadataOf(body), ...metadataOf(payload)].map((source) =>
@@ -115,7 +119,7 @@ function keyOf(payload: JsonObject, body: JsonObject, hash: () => string): Key |
   return { idempotencyKey: key, idempotencyKeySource: top === undefined ? 'metadata' : 'envelope' };
 }
 
-/** The failure for a body whose status object with a state is absent, or is of another type. */
+/** Returns the failure for a body without a usable status: the status or its state is absent, or has a wrong type. */
 function unreadable(body: JsonObject): EnvelopeFailure {
   const status = present(body, 'status');
   return status === undefined || (isJsonObject(status) && present(status, 'state') === undefined)

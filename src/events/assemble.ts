@@ -37,7 +37,10 @@ const NONE: Pick<Progress, 'warnings'> = { warnings: [] };
 const INVALID: Progress = { warnings: [eventWarning('invalid_progress')] };
 const none = (): Progress => NONE;
 
-/** Returns `data` itself with a type, because a copy made by the schema would differ from what was sent. */
+/**
+ * For each status, the function that reads the progress or input request in the data. It returns `data` itself, because
+ * the schema's copy would differ from what was sent.
+ */
 const READ: Record<TaskStatus, (data: unknown) => Progress> = {
   working: (data) =>
     workingProgressSchema.safeParse(data).success
@@ -55,7 +58,10 @@ const READ: Record<TaskStatus, (data: unknown) => Progress> = {
   rejected: none,
 };
 
-/** The typed result of an interim status (contract.md §6.2). */
+/**
+ * Returns the typed `progress` or `inputRequest` in a task's data (contract.md §6.2), or a warning if its types are
+ * wrong.
+ */
 function progressOf(status: TaskStatus, data: unknown): Progress {
   return data === undefined || data === null ? NONE : READ[status](data);
 }
@@ -66,9 +72,9 @@ interface Reading {
 }
 
 /**
- * The typed payload of a known family (verification.md §7.36): the body itself, or the result or data part in it.
- * The sent object is returned, because a copy made by the schema would differ. For a pulled payload it is the
- * result, because this package made the envelope.
+ * Returns the typed payload of a notification whose family is known (verification.md §7.36): the body itself, or the
+ * result or data part in it. The sent object is returned, because the schema's copy would differ. A pulled notification
+ * (from an answer that this package fetched) has its payload in the result, because this package made the envelope.
  */
 function notificationOf({ envelope, data, source }: Draft, family: string | undefined): Reading {
   const name = notificationFamily(family ?? '');
@@ -83,7 +89,10 @@ function notificationOf({ envelope, data, source }: Draft, family: string | unde
   return { warnings: [eventWarning('invalid_notification', placesOf(inner.error.issues, 'the payload'))] };
 }
 
-/** The payload in the data. For an impairment it may be in a member of that name: `{impairment, health}`. */
+/**
+ * Returns the part of the data that may be the payload. The data of an impairment may be `{impairment, health}`, with
+ * the payload in the member `impairment`.
+ */
 function payloadIn(data: unknown, family: string): unknown {
   const own = family === 'impairment' && isJsonObject(data) ? present(data, family) : undefined;
   return isJsonObject(own) ? own : data;
@@ -99,16 +108,25 @@ export interface AssembledEvent {
   readonly event: Event;
   /** True for an event of kind `task` with status `completed`, `failed`, `canceled` or `rejected`. */
   readonly terminal: boolean;
-  /** The time that orders an event of kind `task`; absent without a valid timestamp. Other kinds are not ordered. */
+  /**
+   * The time by which stores order events of kind `task`. Absent without a valid timestamp. Events of other kinds are
+   * not ordered.
+   */
   readonly instant?: Instant;
   /**
-   * The timestamp of an event of another kind than `task`, if it is valid. For kind `other` without a timestamp it
-   * is the time of observation.
+   * The timestamp of an event of another kind than `task`, if it is valid. For kind `other` without a timestamp it is
+   * the body's `observed_at`.
    */
   readonly at?: Instant;
-  /** The state that a notification tells. Absent for a family without one, and if its id has over 255 characters. */
+  /**
+   * The state of the object (e.g. an impairment) that a notification is about. Absent for families without a state, and
+   * if the id of the object has over 255 characters.
+   */
   readonly state?: StateReading;
-  /** The numbers of the body that a double cannot represent, for comparisons. Absent if there are none. */
+  /**
+   * The numbers of the body that a double cannot represent, so that bodies are compared by exact values. Absent if
+   * there are none.
+   */
   readonly inexact?: InexactNumbers;
 }
 
@@ -117,18 +135,24 @@ type Base = Omit<
   'rawBody' | 'kind' | 'taskId' | 'status' | 'progress' | 'inputRequest' | 'parsed' | 'error'
 >;
 
-/** The source of an event. */
+/**
+ * The facts about an event that its draft does not have: the sender, the bytes, the URL, and the accepted protocol
+ * names.
+ */
 export interface EventOrigin {
   /** The authenticated seller's agent URL. */
   readonly sender: string;
   readonly rawBody: Uint8Array;
-  /** The URL at which the body arrived. Left out of the event if it is too long. */
+  /** The URL at which the body arrived. Left out of the event if it has more than 1 024 characters. */
   readonly url?: string | undefined;
-  /** The protocol names whose members are read. */
+  /** The protocol names (`proto`, `adcp`) whose members are read, e.g. `adcp_error`. */
   readonly protocols: Protocols;
 }
 
-/** Decides the kind of an event: another family, a delivery report, a task, or else `other`. */
+/**
+ * Makes an event of the kind that fits the draft. A notification becomes `other`, a report `delivery-report`, a known
+ * task status `task`, and everything else `other`.
+ */
 export function assembleEvent(draft: Draft, origin: EventOrigin): AssembledEvent | EnvelopeFailure {
   if (!draft.taskEnvelope) return otherEvent(draft, origin);
   if (draft.reportShaped) return reportEvent(draft, origin);
@@ -138,7 +162,10 @@ export function assembleEvent(draft: Draft, origin: EventOrigin): AssembledEvent
 
 type Writable<T> = { -readonly [K in keyof T]: T[K] };
 
-/** The subscription that an object names (subscriptions.md §5.1). */
+/**
+ * Returns the subscription that an object names by `subscriber_id` (subscriptions.md §5.1); undefined if the id is
+ * absent or not valid.
+ */
 function subscriptionIn(holder: unknown): EventSubscription | undefined {
   if (!isJsonObject(holder)) return undefined;
   const subscriberId = textMember(holder, 'subscriber_id');
@@ -147,8 +174,8 @@ function subscriptionIn(holder: unknown): EventSubscription | undefined {
 }
 
 /**
- * Adds the subscription. A webhook names it in its body, or in the payload of another family inside. A pulled state
- * names it in the envelope that this package made.
+ * Sets `subscription` of an event whose body names one. A webhook names it at the top level or, in a notification
+ * inside an envelope, in the result. A pulled state names it in the envelope that this package made.
  */
 function nameSubscription(
   base: Writable<Pick<Event, 'kind' | 'source' | 'subscription'>>,
@@ -162,8 +189,8 @@ function nameSubscription(
 }
 
 /**
- * Makes the members that all kinds share. Optional members are added in a fixed order, so that events with the same
- * members have the same hidden class.
+ * Makes the members that all kinds share. Optional members are added in a fixed order, so that JavaScript engines give
+ * events with the same members the same hidden class.
  */
 function baseOf<K extends Event['kind']>(
   kind: K,
@@ -198,7 +225,8 @@ function baseOf<K extends Event['kind']>(
 }
 
 /**
- * Warnings about the status of a task envelope. The status of another family has its own meaning, so none is given.
+ * Returns a warning if a task envelope has an unknown status. A notification gets none, because its `status` has a
+ * meaning of its own.
  */
 function statusWarnings({ taskEnvelope, status, taskStatus }: Draft): readonly EventWarning[] {
   if (!taskEnvelope || status === undefined || taskStatus !== undefined) return [];
@@ -211,7 +239,7 @@ function instantOf({ timestamp }: Draft): Instant | undefined {
   return timestamp === undefined ? undefined : parseInstant(timestamp);
 }
 
-/** The `observed_at` in the body of another family, or in the data of an envelope around it. */
+/** Returns the `observed_at` of a notification, from its body or from the data of the envelope around it. */
 function observedAt({ envelope, data }: Draft): Instant | undefined {
   const at = textMember(envelope, 'observed_at') ?? (isJsonObject(data) && textMember(data, 'observed_at'));
   return at ? parseInstant(at) : undefined;
@@ -232,7 +260,8 @@ function otherEvent(
   const instant = instantOf(draft);
   const warnings = [...statusWarnings(draft), ...timestampWarnings(draft, instant), ...added, ...misfit];
   const base = baseOf('other', draft, origin, warnings);
-  // The table of schemas ensures that the notification has its family's type. A spread would lose `rawBody`.
+  // The table of schemas ensures that `notification` has the type of its family. A spread instead of `assign` would
+  // lose `rawBody`.
   const event = Object.assign(base, defined({ taskId, status, family, notification })) as OtherEvent;
   const at = instant ?? observedAt(draft);
   const { envelope, data } = draft;
@@ -265,8 +294,8 @@ function reportEvent(draft: Draft, origin: EventOrigin): AssembledEvent {
 }
 
 /**
- * The first error that an event reports (verification.md §7.35), in its data or else in its envelope. If the event
- * reports no failure, `error` and `errors[]` belong to the result or are warnings.
+ * Returns the first error that a task's event reports (verification.md §7.35), in its data or else in its envelope. If
+ * the task has not failed, the members `error` and `errors` are part of the result or warnings, so they are ignored.
  */
 function errorOf(
   { data, envelope, transport }: Draft,
@@ -278,7 +307,10 @@ function errorOf(
   return own ?? (transport === 'tool' ? firstErrorIn(envelope, protocols, isFailure) : undefined);
 }
 
-/** Members that report errors only if the status is failed. Otherwise they belong to the result. */
+/**
+ * Members that report errors only if the status is `failed`, `canceled` or `rejected`. With other statuses they belong
+ * to the result.
+ */
 const OF_FAILURES = ['error', 'errors'] as const;
 
 function firstErrorIn(holder: unknown, protocols: Protocols, isFailure: boolean): ReportedError | undefined {

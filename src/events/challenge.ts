@@ -1,22 +1,26 @@
-// The proof of control: its types, its recognition and the check of its members (verification.md §7.9).
-// Called for every body before its format is detected, and by the stage that answers it.
+// Recognises and checks a proof of control: a signed request by which a seller checks that the webhook's URL is yours
+// (verification.md §7.9).
+// Called for every body before its format is detected, and by the stage that answers proofs of control.
 
 import { isJsonObject, type JsonObject, present, textMember } from '../codec/members.ts';
 
 /** The body of a proof of control as sent, with unknown members (verification.md §7.9). */
 export interface ChallengeBody {
   readonly type: 'webhook.challenge';
-  /** 32 to 255 characters of `[A-Za-z0-9_.:-]`, echoed if the answer is yes. */
+  /** 32 to 255 characters of `[A-Za-z0-9_.:-]`. The answer repeats them if you accept. */
   readonly challenge: string;
   /**
-   * The seller that activates, by its own statement. You are asked only if it is the verified sender's
-   * `agentUrl`.
+   * The agent URL of the seller, as the body states it. If it is not the verified sender's `agentUrl`, the request is
+   * refused without asking you.
    */
   readonly seller_agent_url: string;
-  /** The account that the subscription belongs to. With `scope: 'agent'` it is yours with the whole agent. */
+  /**
+   * The account that the subscription belongs to. With `scope: 'agent'` the subscription covers the whole agent instead
+   * of one account.
+   */
   readonly account_id?: string | null | undefined;
   readonly scope?: string | null | undefined;
-  /** The subscriber that was registered, `notification_configs[].subscriber_id`. */
+  /** The id of the subscription, `notification_configs[].subscriber_id`, as it was registered with the seller. */
   readonly subscriber_id?: string | null | undefined;
   /** The authentication that the seller will use for its deliveries. */
   readonly delivery_auth?: ChallengeAuth | null | undefined;
@@ -25,14 +29,15 @@ export interface ChallengeBody {
 }
 
 /**
- * A proof of control: a signed request by which a seller checks that you own the webhook's URL, before it activates
- * a subscription. Registrations or `onChallenge` receive it and decide the answer. `authMatches` is true if the authentication that
- * it names is the one that you configured for this sender.
+ * A proof of control: a signed request by which a seller checks that you own the webhook's URL, before it activates a
+ * subscription. The option `registrations` or `onChallenge` decides the answer. `authMatches` is true if the request
+ * names the authentication that you configured for this sender.
  */
 export interface WebhookChallenge extends ChallengeBody {
   /**
-   * True if `delivery_auth` equals the configuration of this sender at this URL. That is `rfc9421` if it signs;
-   * otherwise the scheme, and the fingerprint of its present or previous credential.
+   * True if `delivery_auth` names the authentication that you configured for this sender at this URL. For a sender that
+   * signs, that is `rfc9421`. For other senders it is the scheme with the fingerprint of the present or previous
+   * credential.
    *
    * Accept only if it is true: anyone who could change the registration on its way may have inserted credentials of
    * their own.
@@ -49,12 +54,12 @@ export interface ChallengeAuth {
   readonly [member: string]: unknown;
 }
 
-/** Largest body that can be a proof of control. A larger body is an ordinary one. */
+/** Largest body, in bytes, that can be a proof of control. A larger body is treated as an ordinary webhook. */
 export const MAX_CHALLENGE_BYTES = 16_384;
 
 /**
- * True for a proof of control; this is decided before the format of a body. A body with an idempotency key, or a
- * larger one, is an ordinary body.
+ * True for a proof of control, which is recognised before the format of a body is detected. A body of more than
+ * `MAX_CHALLENGE_BYTES`, or with an idempotency key, is treated as an ordinary webhook.
  */
 export function isChallenge(payload: JsonObject, bytes: number): boolean {
   return (
@@ -68,7 +73,7 @@ const CHALLENGE = /^[A-Za-z0-9_.:-]{32,255}$/;
 
 const isText = (value: unknown): boolean => typeof value === 'string';
 
-/** Optional members, each with the check that applies if it is present. */
+/** Optional members of a proof of control, each with the check of its type, which applies if the member is present. */
 const OPTIONAL: Readonly<Record<string, (value: unknown) => boolean>> = {
   account_id: isText,
   scope: isText,

@@ -7,7 +7,7 @@ import { MAX_REPORTED_WINDOWS, REPORT_TASK_TYPE } from './report-names.ts';
 import { deliveryReportSchema, REPORT_TYPES } from './schemas.ts';
 import { eventWarning } from './warnings.ts';
 
-/** The name in lower case, with `-` replaced by `_`. Nearly every `task_type` already has that form. */
+/** Returns the name in lower case, with `-` replaced by `_`. Nearly every `task_type` already has that form. */
 function plainName(text: string): string {
   return /^[0-9_a-z]*$/.test(text) ? text : text.toLowerCase().replaceAll('-', '_');
 }
@@ -28,7 +28,10 @@ export function isReportShaped(taskType: string | undefined, result: unknown): b
   );
 }
 
-/** True if the members of a report are at the top level of the body, not in `result` (contract.md §6.10). */
+/**
+ * True if the body is a delivery report without its envelope: the report's members are at the top level, not in
+ * `result` (contract.md §6.10).
+ */
 export function isBareReport(payload: JsonObject): boolean {
   if (present(payload, 'result') !== undefined) return false;
   return hasReportType(payload) || Array.isArray(present(payload, 'media_buy_deliveries'));
@@ -40,7 +43,10 @@ export function reportOf(data: unknown): DeliveryReport | undefined {
   return deliveryReportSchema.safeParse(data).success ? (data as DeliveryReport) : undefined;
 }
 
-/** Warnings about a report with too many rows, and about a pulled one without packages (owed.md §3.1, §4.3). */
+/**
+ * Returns warnings about a report with too many media buys, and about a pulled report without figures by package
+ * (owed.md §3.1, §4.3). A pulled report was fetched from the seller, not sent by it.
+ */
 export function rowWarnings(
   { media_buy_deliveries: rows }: DeliveryReport,
   source: EventChannel | undefined,
@@ -52,7 +58,7 @@ export function rowWarnings(
   ];
 }
 
-/** Warnings about members that must not be in a report's result (contract.md §6.9). */
+/** Returns warnings about members that must not be in a report's result (contract.md §6.9). */
 export function reportWarnings(data: unknown): readonly EventWarning[] {
   if (!isJsonObject(data)) return [];
   return [
@@ -63,7 +69,7 @@ export function reportWarnings(data: unknown): readonly EventWarning[] {
   ];
 }
 
-/** True if the payload's own `notification_type` is one of a report. */
+/** True if the payload's own `notification_type` is a type of delivery report, e.g. `scheduled`. */
 export function hasReportType(payload: JsonObject): boolean {
   const type = present(payload, 'notification_type');
   return REPORT_TYPES.some((known) => known === type);

@@ -1,4 +1,4 @@
-// The common result of reading both transports: a draft of an event, or a failure of the envelope
+// The result of reading a body of either transport (MCP or A2A): a draft of an event, or a failure of the envelope
 // (verification.md §7.5).
 // Made by `tool.ts`, `agent.ts` and `reading.ts`; taken by `assemble.ts`.
 
@@ -10,15 +10,15 @@ import type { JsonObject } from '../codec/members.ts';
 export interface Draft {
   readonly ok: true;
   readonly transport: Transport;
-  /** Absent for a webhook. */
+  /** The channel, e.g. `poll`, of a body that did not come by a webhook. Absent for a webhook. */
   readonly source?: EventChannel;
   readonly envelope: JsonObject;
   readonly idempotencyKey: string;
   readonly idempotencyKeySource: 'envelope' | 'metadata' | 'derived';
   readonly data: unknown;
-  /** The status as sent; for the agent transport, normalised. */
+  /** The status as sent. For the agent transport it is normalised, e.g. `TASK_STATE_WORKING` to `working`. */
   readonly status: string | undefined;
-  /** The status, if it is a task status of this transport. */
+  /** The same as `status` if that is a known task status; otherwise undefined. */
   readonly taskStatus: TaskStatus | undefined;
   readonly taskId: string | undefined;
   readonly operationId: string | undefined;
@@ -29,13 +29,13 @@ export interface Draft {
   readonly contextId: string | undefined;
   readonly notificationId: string | undefined;
   /**
-   * True for an envelope of a task or a delivery report. Otherwise the event's kind is `other`, whatever the status
-   * is.
+   * True for an envelope of a task or a delivery report. Any other body becomes an event of kind `other`, whatever its
+   * status is.
    */
   readonly taskEnvelope: boolean;
-  /** The name of the family, used if the event's kind becomes `other`. */
+  /** The name of the notification family, used if the event's kind becomes `other`. */
   readonly family: string | undefined;
-  /** True if the body is meant as a delivery report. */
+  /** True if the sender means the body as a delivery report, even if it is not a valid one. */
   readonly reportShaped: boolean;
   readonly warnings: readonly EventWarning[];
 }

@@ -20,7 +20,7 @@ const CODES = {
     'AGENT_SUSPENDED',
     'AGENT_BLOCKED',
     'CREDENTIAL_IN_ARGS',
-    // From contract.md §3.8; the protocol's own name for it is PERMISSION_DENIED.
+    // From contract.md §3.8. The protocol's own name for this code is PERMISSION_DENIED.
     'INSUFFICIENT_PERMISSIONS',
   ],
   transient: [
@@ -70,7 +70,7 @@ const CODES = {
     'IO_REQUIRED',
     'TERMS_REJECTED',
     'REQUOTE_REQUIRED',
-    // Added in edition 3.1.
+    // The codes from here on were added in edition 3.1 of the protocol.
     'PROPOSAL_NOT_FOUND',
     'AUTH_MISSING',
     'AUTHORIZATION_REQUIRED',
@@ -110,7 +110,7 @@ const CODES = {
     'INVALID_FEED_FORMAT',
     'ITEM_VALIDATION_FAILED',
     'CATALOG_LIMIT_EXCEEDED',
-    // Added in edition 3.2.
+    // The codes from here on were added in edition 3.2 of the protocol.
     'ACCOUNT_REQUIRED',
     'ACCOUNT_MOVED',
     'ACCOUNT_IDENTITY_CONFLICT',
@@ -138,14 +138,14 @@ const RECOVERY_BY_CODE: ReadonlyMap<string, Recovery> = new Map(
   Object.entries(CODES).flatMap(([recovery, codes]) => codes.map((code) => [code, recovery as Recovery])),
 );
 
-/** The recovery for a code by the protocol's table. Undefined for a code that is not in the table. */
+/** Returns the recovery for a code by the protocol's table; undefined for a code that is not in the table. */
 export const recoveryOfCode = (code: string): Recovery | undefined => RECOVERY_BY_CODE.get(code);
 
 /** True for one of the protocol's three words for recovery. */
 export const isRecovery = (value: unknown): value is Recovery =>
   typeof value === 'string' && Object.hasOwn(CODES, value);
 
-/** The `recovery` member of an error. An unknown word is treated as `terminal`. Undefined if there is no word. */
+/** Reads the `recovery` member of an error. An unknown word counts as `terminal`. Undefined if there is no word. */
 export function recoveryMember(value: unknown): Recovery | undefined {
   if (typeof value !== 'string' || value === '') return undefined;
   return isRecovery(value) ? value : 'terminal';

@@ -13,9 +13,9 @@ import { type Recovery, recoveryMember, recoveryOfCode } from './error-codes.ts'
 export interface ReportedError {
   /** The error code, 1 to 64 characters. Absent if the seller gave none. */
   readonly code?: string;
-  /** The seller's text. Empty if there is none. */
+  /** The seller's message. Empty if there is none. */
   readonly message: string;
-  /** The way to recover, from the error's own member or else from its code. Absent if neither says. */
+  /** The way to recover, from the error's own `recovery` or else from its code. Absent if neither tells it. */
   readonly recovery?: Recovery;
   /** The path of the argument that caused the error. */
   readonly field?: string;
@@ -30,12 +30,12 @@ export const ERROR_MEMBERS = ['adcp_error', 'proto_error', 'error', 'errors'] as
 
 /** Longest text that is accepted as a code, in characters. */
 const MAX_CODE = 64;
-/** Most errors of a list that are read. */
+/** The largest number of errors of one list that are read. */
 const MAX_ERRORS = 16;
 
 /**
- * The errors that an object reports, in order of precedence. A member of `null` is treated as absent.
- * @param names the members to read.
+ * Returns the errors that an object reports, in order of precedence. A member that is `null` counts as absent.
+ * @param names the members in which errors are searched.
  */
 export const errorsIn = (
   holder: JsonObject,
@@ -44,7 +44,9 @@ export const errorsIn = (
 
 const NONE: readonly ReportedError[] = [];
 
-/** The errors in the value of such a member: an object, a list of them, or a text. */
+/**
+ * Returns the errors in the value of a member of `ERROR_MEMBERS`: an object, a list of objects and texts, or a text.
+ */
 export function errorsOf(value: unknown): readonly ReportedError[] {
   if (value === undefined) return NONE;
   if (Array.isArray(value)) {
@@ -54,14 +56,17 @@ export function errorsOf(value: unknown): readonly ReportedError[] {
   return [...(isJsonObject(value) ? errorsInData(value) : []), ...(own ? [own] : [])];
 }
 
-/** The errors inside a JSON-RPC error. Its own code is a number; the operation's error is in `data`. */
+/**
+ * Returns the errors inside a JSON-RPC error. The code of a JSON-RPC error is only a number; the operation's own error
+ * is in `data`.
+ */
 function errorsInData({ code, data }: JsonObject): readonly ReportedError[] {
   if (typeof code === 'string' || !isJsonObject(data)) return [];
   const found = errorsIn(data);
   return found.length > 0 || textMember(data, 'code') === undefined ? found : errorsOf(data);
 }
 
-/** One error, given as an object or as a text. Undefined if it has no content. */
+/** Converts one error, given as an object or as a text. Undefined if it has neither code, recovery nor message. */
 function errorOf(value: unknown): ReportedError | undefined {
   const error = typeof value === 'string' ? { message: value } : value;
   if (!isJsonObject(error)) return undefined;
@@ -90,7 +95,7 @@ function codeIn(error: JsonObject): string | undefined {
   return code === '' || code.length > MAX_CODE ? undefined : printableText(code, MAX_CODE);
 }
 
-/** The member `field` or, without it, the pointer of the first of the error's `issues`. */
+/** Returns the member `field` of an error or, without it, the pointer of the first of the error's `issues`. */
 function fieldIn(error: JsonObject): string | undefined {
   const issues = present(error, 'issues');
   const [first] = Array.isArray(issues) ? (issues as readonly unknown[]) : [];
@@ -100,13 +105,13 @@ function fieldIn(error: JsonObject): string | undefined {
 }
 
 const SECOND_MS = 1000;
-/** Bounds of `retry_after`, in seconds. */
+/** Bounds of an error's `retry_after`, in seconds. */
 const LEAST_S = 1;
 const MOST_S = 3600;
 
 /**
- * The member `retry_after` of an error in ms, rounded up to whole seconds and limited to 1 s to 1 h. Undefined if
- * it is not a number.
+ * Returns the `retry_after` of an error in ms, rounded up to whole seconds and limited to 1 s to 1 h. Undefined if the
+ * member is not a number.
  */
 export function retryAfterMsIn(error: JsonObject): number | undefined {
   const seconds = present(error, 'retry_after');

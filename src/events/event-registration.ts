@@ -1,5 +1,5 @@
-// The interface between a receiver and the registrations of calls to sellers (told.md §1.3, §4.2,
-// verification.md §6.9, §7.9).
+// The interface between a receiver and its registrations: the calls to sellers that the owner made and stored (told.md
+// §1.3, §4.2, verification.md §6.9, §7.9).
 // Implemented by the folder `registrations`; called by the stages.
 
 import type { Logger, RaiseAlarm } from '../shared/alarms.ts';
@@ -12,7 +12,7 @@ import type { Event, EventRegistration, TaskEvent } from './event.ts';
 import type { Observe } from './observation.ts';
 
 /**
- * Marks a `senders` function that belongs to registrations. A receiver with such a function also needs the
+ * Marks a `senders` function that registrations made. A receiver that gets such a function must also get the
  * registrations.
  */
 export const OF_REGISTRATIONS: unique symbol = Symbol.for('proto-webhooks.of-registrations') as never;
@@ -22,7 +22,7 @@ export const OF_REGISTRATIONS: unique symbol = Symbol.for('proto-webhooks.of-reg
  * event contradicts the call.
  */
 export interface KnownRegistration {
-  /** The registration. Absent if the operation is unknown. */
+  /** The registered call. Absent if no registered call has the event's ids. */
   readonly registration?: EventRegistration;
   readonly warnings: readonly WarningCode[];
 }
@@ -32,37 +32,43 @@ export interface KnownRegistration {
  * that an event belongs to, and provides the URL and the sellers.
  */
 export interface EventRegistrations {
-  /** The value of `ReceiverOptions.publicUrl` if that is absent. Each URL ends in `/*`. */
+  /** Used as `publicUrl` of a receiver if its owner did not set that option. Each URL ends in `/*`. */
   readonly publicUrl?: string | readonly string[];
-  /** The value of `ReceiverOptions.senders`: the sellers of the URLs below `publicUrl`, and no others. */
+  /**
+   * Returns the sellers that were given this URL; none for a URL that is not below `publicUrl`. A receiver asks this
+   * function about URLs below `publicUrl`, and the owner's option `senders` about all others.
+   */
   readonly senders?: (url: URL) => readonly Sender[] | Promise<readonly Sender[]>;
   /**
-   * Returns the operation of an event that is about to be handled; undefined if the event names none. An unsettled
-   * operation is settled by the event. It rejects with a Fault if the store cannot answer; the event is then run
-   * again.
+   * Returns the registered call (operation) of an event that is about to be handled; undefined if the event names none.
+   * If the outcome of the call is still unknown, the event decides it. Rejects with a Fault if the store cannot answer;
+   * the event is then run again.
    */
   readonly ofEvent: (event: Event) => Promise<KnownRegistration | undefined>;
-  /** Returns the token that the seller was asked to repeat for the event's operation; undefined if there is none. */
+  /**
+   * Returns the token that the seller was asked to repeat in webhooks of the event's operation; undefined if there is
+   * none.
+   */
   readonly tokenOf?: (event: Event) => Promise<string | undefined>;
   /**
-   * Answers a proof of control that the verified `sender` signed: true, or the reason for a no. It is undefined if the
-   * challenge names no subscription of these registrations; `onChallenge` is then asked. It rejects with a Fault if
-   * the store cannot answer; the seller may then ask again.
+   * Answers a proof of control that the verified `sender` signed: true, or the reason for a no. Undefined if the
+   * challenge names no subscription of these registrations; then `onChallenge` is asked. Rejects with a Fault if the
+   * store cannot answer; the seller may then send the challenge again.
    */
   readonly answersChallenge?: (
     challenge: WebhookChallenge,
     sender: string,
   ) => Promise<true | string | undefined>;
   /**
-   * Returns the `ref` of the subscription that the sender's event names; undefined if it is none of these
-   * registrations. It rejects with a Fault if the store cannot answer; the event is then run again.
+   * Returns the owner's `ref` of the subscription that the sender's event names; undefined if these registrations have
+   * no such subscription. Rejects with a Fault if the store cannot answer; the event is then run again.
    */
   readonly subscriptionRef?: (sender: string, subscriberId: string) => Promise<string | undefined>;
   /**
-   * Notes that an authentic delivery of the sender came by a URL. `isPrevious` is true if the previous
-   * credentials there matched, undefined if it was signed. It never throws, and no answer waits for it.
-   * @returns the URL, as registrations name it, and the write that this delivery began; undefined if it is
-   * none of theirs.
+   * Records that an authentic delivery of the sender came by a URL. `isPrevious` is true if the previous credentials of
+   * the URL matched, and undefined if the delivery was signed. It never throws, and no answer waits for it.
+   * @returns the URL as registrations name it. `written`: the write of this record, if this delivery began one.
+   * Undefined for a URL that registrations did not give out.
    */
   readonly heard?: (
     url: string,
@@ -72,16 +78,21 @@ export interface EventRegistrations {
     | { readonly url: { readonly base: string; readonly route: string }; readonly written?: Promise<void> }
     | undefined;
   /**
-   * Called for a delivery that was refused. Its result is defined if HMAC or bearer credentials that counted at the
-   * URL were retired, which is told as an alarm once a day.
+   * Called for a refused delivery without a signature. Returns a value if HMAC or bearer credentials of this URL have
+   * been retired, no matter which credentials the delivery has; otherwise undefined. `written`: the write that records
+   * this use, which raises an alarm once a day.
    */
   readonly retired?: (url: string, sender: string) => { readonly written?: Promise<void> } | undefined;
-  /** Called when a terminal status was applied, or is DEAD. Its task is then no longer polled. */
+  /**
+   * Called when an event with a terminal status was handled, or became DEAD (gets no more runs). The event's task is
+   * then no longer polled.
+   */
   readonly ended?: (event: TaskEvent) => Promise<void>;
   /**
-   * Checks the options of a receiver that is to use these registrations. If its `senders` is undefined, theirs are
-   * used.
-   * @throws ConfigError if it has the store, senders or URL of others.
+   * Checks the options of a receiver that is to use these registrations. If the receiver has no option `senders`, it
+   * uses `senders` of these registrations.
+   * @throws ConfigError if the receiver has another store, has the senders of other registrations, or does not serve
+   * the URLs of these registrations.
    */
   readonly requireTheirs?: (receiver: {
     readonly store: Store;
@@ -89,11 +100,11 @@ export interface EventRegistrations {
     readonly bases: Bases;
   }) => void;
   /**
-   * Connects a receiver. An answer that ends an operation becomes an event of it. Alarms go to its `onAlarm` and
-   * log lines to its `logger`, unless the registrations have their own.
+   * Connects a receiver. If the answer of a seller ends an operation, it becomes an event of this receiver. Alarms and
+   * log lines of the registrations go to this receiver, unless the registrations have their own `onAlarm` or `logger`.
    */
   readonly observeBy?: (observe: Observe, raiseAlarm: RaiseAlarm, logger?: Logger) => void;
 }
 
-/** Options of a receiver that must be those of its registrations. */
+/** The options of a receiver that `requireTheirs` compares with the registrations. */
 export type ReceiverOfRegistrations = Parameters<NonNullable<EventRegistrations['requireTheirs']>>[0];

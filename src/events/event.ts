@@ -26,9 +26,7 @@ export interface DeliveryReport {
 
 /** The period that a delivery report covers, from `start` to `end`, ISO 8601. */
 export interface ReportingPeriod {
-  /** The start of the period, ISO 8601. */
   readonly start: string;
-  /** The end of the period, ISO 8601. */
   readonly end: string;
   readonly [member: string]: unknown;
 }
@@ -36,25 +34,28 @@ export interface ReportingPeriod {
 /** A window of a media buy: the hour, day or month for which the seller owes a report. */
 export interface ReportWindow {
   readonly mediaBuyId: string;
-  /** The start of the window, ISO 8601 in UTC. It belongs to the window. */
+  /** The start of the window, ISO 8601 in UTC. This instant is inside the window. */
   readonly start: string;
-  /** The end of the window, ISO 8601 in UTC. It does not belong to the window, however the seller wrote the period. */
+  /** The end of the window, ISO 8601 in UTC; not inside the window, however the seller wrote the period. */
   readonly end: string;
-  /** The `measurement_window` of the packages, else of the row, e.g. `c3`. Absent if the report names none. */
+  /**
+   * The `measurement_window` (e.g. `c3`) that the packages of the media buy name, or else the media buy itself. Absent
+   * if the report names none.
+   */
   readonly stage?: string;
   /**
-   * True if another event brought the same window and stage before. Replace its figures; never add to them. A
-   * correction (`adjusted`, `window_update`) is not repeated.
+   * True if an earlier event had figures for the same window and stage. Replace those figures; never add to them. A
+   * correction (`adjusted`, `window_update`) is not counted as repeated.
    */
   readonly repeated: boolean;
 }
 
 /**
- * The state of the thing that a notification is about, e.g. of an impairment. Notifications may come in another order
- * than the changes they tell of. Of each `id`, keep the state with the latest `observedAt`.
+ * The state of the object that a notification is about, e.g. of an impairment. Notifications may arrive in another
+ * order than the changes happened. Of each `id`, keep the state with the latest `observedAt`.
  */
 export interface NotificationState {
-  /** The id of the thing, e.g. the `impairment_id`, which stays the same over its changes. */
+  /** The id of the object, e.g. the `impairment_id`, which is the same for all changes of the object. */
   readonly id: string;
   /**
    * The time of the change, ISO 8601 in UTC, on the seller's clock. If the seller gives none, it is the time at which
@@ -62,13 +63,14 @@ export interface NotificationState {
    */
   readonly observedAt: string;
   /**
-   * True if the state is known to be over. A snapshot no longer has it; or the family says so, e.g. `creative.purged`;
-   * or an impairment is back at the state before its first change, or comes with `health: 'ok'`.
+   * True if the state is known to be over: the seller's snapshot no longer contains it, or the family says so, e.g.
+   * `creative.purged`. An impairment is also over if it is back at the state before its first change, or comes with
+   * `health: 'ok'`.
    */
   readonly ended: boolean;
   /**
-   * True if the change was told before by a pull. For an end that a pull tells, it is true if the last webhook may have
-   * told it.
+   * True if an earlier pull (a request to the seller) reported the same change. If this event is from a pull and
+   * reports an end: true if a webhook may have reported that end.
    */
   readonly repeated: boolean;
   /** The media buy, if the event or its operation names one. */
@@ -78,10 +80,7 @@ export interface NotificationState {
 /** The impressions, clicks and spend of one media buy in a delivery report, and the state of these figures. */
 export interface MediaBuyDelivery {
   readonly media_buy_id: string;
-  /**
-   * The media buy's lifecycle or reporting state, e.g. `active` or `reporting_delayed`. It is not the task's
-   * status.
-   */
+  /** The media buy's own state, e.g. `active` or `reporting_delayed`. It is not the status of a task. */
   readonly status?: string | null | undefined;
   readonly totals?: DeliveryTotals | null | undefined;
   /** The figures by package, as the seller sends them. */
@@ -141,8 +140,8 @@ type OutputOf<S> = S extends StandardSchema<infer Out> ? Out : never;
 
 type Name<K> = `${K & (string | number)}`;
 /**
- * Mapped by `as`, so that types are compared by the results and not by `S`. A receiver with schemas is then
- * accepted where any receiver is.
+ * Mapped by `as`, so that TypeScript compares such types by their results and not by `S`. A receiver with schemas is
+ * then accepted where any receiver is.
  */
 type Results<S extends ResultSchemas> = {
   readonly [K in keyof S as Name<K>]: { readonly taskType: Name<K>; readonly data: OutputOf<S[K]> };
@@ -183,10 +182,7 @@ export interface EventWarning {
   readonly message: string;
 }
 
-/**
- * The progress of a task in status `working`: `event.progress`. It is present if the seller's result has these
- * members with these types.
- */
+/** The progress of a `working` task: `event.progress`. Present if the members of the result have these types. */
 export interface WorkingProgress {
   readonly percentage?: number | null | undefined;
   readonly current_step?: string | number | null | undefined;
@@ -195,8 +191,8 @@ export interface WorkingProgress {
 }
 
 /**
- * The input that a seller waits for, of a task in status `input-required`: `event.inputRequest`. It is present if
- * the seller's result has these members with these types.
+ * The input that an `input-required` task waits for: `event.inputRequest`. Present if the members of the result have
+ * these types.
  */
 export interface InputRequest {
   readonly reason?: string | null | undefined;
@@ -213,8 +209,8 @@ export interface EventRegistration {
   /** Your own reference for the operation, as given to `create`. */
   readonly ref?: string;
   /**
-   * True if the call only changed the URLs or schemes that a seller sends to (`registrations.apply`). It has no `ref`,
-   * and nothing was ordered by it.
+   * True if the call only changed the URLs or schemes that a seller sends to (`registrations.apply`). Such a call
+   * orders nothing and has no `ref`.
    */
   readonly isStep?: true;
   /** The task type of the call, e.g. `create_media_buy`. */
@@ -224,25 +220,27 @@ export interface EventRegistration {
 }
 
 /**
- * The subscription that an event came by, as its body names it: `event.subscription`. A subscription is an entry in
- * `notification_configs` of an account or an agent.
+ * The subscription for which an event was sent, as its body names it: `event.subscription`. A subscription is an entry
+ * in `notification_configs` of an account or an agent.
  */
 export interface EventSubscription {
   /** The body's `subscriber_id`. */
   readonly subscriberId: string;
   /** The body's `account_id`. Absent if it has none, e.g. for the subscription of a whole agent. */
   readonly accountId?: string;
-  /** Your own reference, as given to `registrations.subscribe`. Absent if it is none of these registrations. */
+  /**
+   * Your own reference for the subscription, as given to `registrations.subscribe`. Absent if these registrations did
+   * not make the subscription.
+   */
   readonly ref?: string;
 }
 
 /**
  * The channel by which an event reached you: `event.source`.
- *
  * - `webhook`: a delivery of the seller.
  * - `response`: the answer of the call that began the task.
- * - `poll`: the answer to your question about the task.
- * - `pull`: the answer to your question about the object that the task works on, e.g. the media buy.
+ * - `poll`: the answer to a request for the task's status.
+ * - `pull`: the answer to a request for the object that the task works on, e.g. the media buy.
  */
 export type EventChannel = 'webhook' | 'response' | 'poll' | 'pull';
 
@@ -261,22 +259,22 @@ interface EventBase {
   /** The agent URL of the authenticated sender. It comes from verification, never from the payload. */
   readonly sender: string;
   readonly idempotencyKey: string;
-  /** The place of the key. `derived`: the key is the SHA-256 of the raw body in hex (agent transport only). */
-  readonly idempotencyKeySource: 'envelope' | 'metadata' | 'derived';
   /**
-   * The operation id that the seller echoes from `push_notification_config`, for correlation. It never comes from
-   * the URL.
+   * The place in the body where the idempotency key was found. `derived`: the body has none, so the key is the SHA-256
+   * of the raw body in hex (agent transport only).
    */
+  readonly idempotencyKeySource: 'envelope' | 'metadata' | 'derived';
+  /** The operation id, which the seller echoes from `push_notification_config`. It never comes from the URL. */
   readonly operationId?: string;
   readonly taskType?: string;
   /** The event's timestamp as sent, ISO 8601. */
   readonly timestamp?: string;
   readonly message?: string;
-  /** The task-specific data as `extractData` finds it, unchanged. It is undefined if there is none. */
+  /** The task-specific data as `extractData` finds it, unchanged. Undefined if there is no data. */
   readonly data: unknown;
   /** The `context` of the originating request, which the seller echoes unchanged. */
   readonly context?: unknown;
-  /** The operation that you registered for it with the seller, if it is known (option `registrations`). */
+  /** The call to the seller that the event belongs to, if the option `registrations` knows that call. */
   readonly registration?: EventRegistration;
   /** The subscription that the body of a webhook names, with your `ref` if the option `registrations` knows it. */
   readonly subscription?: EventSubscription;
@@ -284,16 +282,16 @@ interface EventBase {
   readonly contextId?: string;
   readonly notificationId?: string;
   /**
-   * True if `notificationId` was seen before under another idempotency key: the event was emitted again, not
-   * retried.
+   * True if an earlier event had the same `notificationId` under another idempotency key. The seller then emitted the
+   * event again, which is not a retry.
    */
   readonly reemission: boolean;
   readonly warnings: readonly EventWarning[];
   /**
-   * The bytes that the event was read from; do not change them. They are the body as the seller sent it, or the
-   * stored form of a call of `receiver.observe`.
+   * The bytes that the event was read from; do not change them. They are the body as the seller sent it, or the stored
+   * form of a call of `receiver.observe`.
    *
-   * Numbers that a double cannot represent are exact in it. The member is not enumerable.
+   * Use them for numbers that a double cannot represent. The member is not enumerable.
    */
   readonly rawBody: Uint8Array;
   /** The parsed body, with every member as sent. */
@@ -312,13 +310,13 @@ export interface TaskEvent<S extends ResultSchemas = ResultSchemas> extends Even
    */
   readonly taskId: string;
   readonly status: TaskStatus;
-  /** The progress of a `working` status, if the result has its shape. */
+  /** The progress of a task with status `working`, if the result has the form of `WorkingProgress`. */
   readonly progress?: WorkingProgress;
-  /** The request of an `input-required` status, if the result has its shape. */
+  /** The request of a task with status `input-required`, if the result has the form of `InputRequest`. */
   readonly inputRequest?: InputRequest;
   /** The error that the event reports, in one shape for all channels. Its original form is in `data` or `envelope`. */
   readonly error?: ReportedError;
-  /** The validated result. Present if `resultSchemas` has this task type and the result fits it. */
+  /** The validated result, if `resultSchemas` has a schema for this task type and the result fits it. */
   readonly parsed?: ParsedResult<S>;
 }
 
@@ -334,11 +332,11 @@ export interface DeliveryReportEvent extends EventBase {
   readonly report: DeliveryReport;
   readonly sequenceNumber?: number;
   /**
-   * The windows of the media buys in the report. A first or last period, which a flight cuts, is a whole window
-   * here.
+   * The windows of the media buys in the report. A first or last period that is shorter, because the media buy begins
+   * or ends in it, is given as a whole window.
    *
-   * Present if the receiver has `registrations`. A media buy that is not registered, or a period that fits no
-   * window, has none.
+   * Present if the receiver has `registrations`. Media buys that are not registered, and periods that fit no window,
+   * are left out.
    */
   readonly windows?: readonly ReportWindow[];
 }
@@ -349,8 +347,8 @@ interface OtherBase extends EventBase {
   /** The status as sent, if there is one. On the agent transport it is normalised. */
   readonly status?: string;
   /**
-   * The state of the thing that a notification is about. Present if the receiver has `registrations`, for a family
-   * whose payload has the id of a thing that changes: `impairment`, and families of subscriptions.
+   * The state of the object that a notification is about. Present if the receiver has `registrations`, for impairments,
+   * and for families of subscriptions whose payloads have the id of an object that changes.
    */
   readonly state?: NotificationState;
 }
@@ -362,7 +360,7 @@ interface OtherBase extends EventBase {
  */
 export interface NotificationEvent<F extends NotificationFamily = NotificationFamily> extends OtherBase {
   readonly family: F extends 'wholesale_feed' ? WholesaleFeedFamily : F;
-  /** The typed payload: the body, or the result of a task envelope around it. */
+  /** The typed payload: the body itself, or the result in a task envelope. */
   readonly notification: Notifications[F];
 }
 
@@ -372,11 +370,15 @@ export interface NotificationEvent<F extends NotificationFamily = NotificationFa
  */
 export interface UntypedEvent extends OtherBase {
   /**
-   * The family's name exactly as in the body; the known names have one spelling. On the agent transport it is
-   * `message` or `artifactUpdate`. A `media_buy_delivery` without a valid report has that name.
+   * The family's name as in the body, except that some known names are brought to one spelling. A message or an
+   * artifact of the agent transport has the family `message` or `artifactUpdate`. A delivery report that is not valid
+   * has the family `media_buy_delivery`.
    */
   readonly family?: string;
-  /** Never present. A known family's payload that does not fit gives the warning `invalid_notification` instead. */
+  /**
+   * Never present here. A payload that does not fit the schema of its known family causes the warning
+   * `invalid_notification` instead.
+   */
   readonly notification?: never;
 }
 

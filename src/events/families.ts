@@ -1,4 +1,5 @@
-// Decides the form and family of a body, by the names in it or by its shape (verification.md §7.6 to §7.8).
+// Decides the form and family (kind of notification) of a body, by the names in it or by its shape (verification.md
+// §7.6 to §7.8).
 // Called by `reading.ts` for every body, and by `agent.ts` for results.
 
 import { isJsonObject, type JsonObject, present, textMember } from '../codec/members.ts';
@@ -7,7 +8,7 @@ import type { Transport } from './event.ts';
 import { detectFormat, familyName, namesOf } from './format.ts';
 import { isMediaBuyWord } from './status.ts';
 
-/** The families that contract.md §6.12 names. */
+/** The notification families that contract.md §6.12 names. */
 type Family =
   | 'impairment'
   | 'collection_list_changed'
@@ -16,8 +17,8 @@ type Family =
   | 'artifact_push';
 
 /**
- * The names of each family. Other spellings are recognised after conversion to lower case, `-` to `_`, and without
- * dotted or slashed prefixes (`rights.…`).
+ * The names by which a body may name each family. Names are compared in lower case, with `-` replaced by `_`, and
+ * without dotted or slashed prefixes (`rights.…`).
  */
 const NAMES: Record<Family, readonly string[]> = {
   impairment: ['impairment'],
@@ -39,28 +40,28 @@ const FAMILY_BY_NAME: ReadonlyMap<string, Family> = new Map(
 );
 
 /**
- * Members that may name the family if the payload has no other name. The contract shows no shapes for these
- * payloads.
+ * Members that may name the family of a payload that has none of `notification_type`, `event` and `event_type`. Both
+ * are tried, because the contract does not show the shape of such payloads.
  */
 const DISCRIMINATORS = ['type', 'task_type'] as const;
 
 /**
- * Members that may name a family in a complete task envelope. The envelope's members `type` and `event` may be any
- * word, so no family is read from them.
+ * Members that may name a family in a complete task envelope. Its members `type` and `event` may contain any word, so
+ * no family is read from them.
  */
 const ENVELOPE_DISCRIMINATORS = ['event_type', 'notification_type', 'task_type'] as const;
 
 /**
- * Members that may name a family in a task's result. Its member `type` may be any word, so no family is read from
- * it. The same holds for its member `event` if the envelope names the task type.
+ * Members that may name a family in a task's result. The result's `type` may contain any word, so no family is read
+ * from it. The same holds for the result's `event` if the envelope has a `task_type`.
  */
 const NAMED_RESULT_DISCRIMINATORS = ['event_type', 'notification_type'] as const;
 const RESULT_DISCRIMINATORS = ['event', ...NAMED_RESULT_DISCRIMINATORS] as const;
 
 /**
- * The family of contract.md §6.12 that a payload belongs to, in any spelling of its name. Undefined for task
- * envelopes, delivery reports and all later families. Payloads of these families are no task envelopes, so they
- * need neither `task_id` nor `status`.
+ * Returns the family of contract.md §6.12 that a payload belongs to, in any spelling of its name. Undefined for tasks,
+ * delivery reports and all other families. Payloads of these families are no task envelopes, so they need neither
+ * `task_id` nor `status`.
  * @param names the names that the payload gives itself.
  * @param whole true if the payload has the members of a task envelope.
  */
@@ -73,7 +74,7 @@ function familyOf(payload: JsonObject, names: readonly string[], whole: boolean)
   return broken ? undefined : familyByShape(payload);
 }
 
-/** The family that a task's result, or a data part, names. */
+/** Returns the family that a task's result, or a data part, names; undefined if it names none. */
 export function familyOfResult(result: unknown, taskType: string | undefined): Family | undefined {
   if (!isJsonObject(result)) return undefined;
   const names = taskType === undefined ? RESULT_DISCRIMINATORS : NAMED_RESULT_DISCRIMINATORS;
@@ -81,8 +82,8 @@ export function familyOfResult(result: unknown, taskType: string | undefined): F
 }
 
 /**
- * True for an impairment without a name: it is in a member `impairment`, and the health of its media buy is next to
- * it.
+ * True if a result that names no family is an impairment. The result then has the impairment in the member
+ * `impairment`, and beside it the `health` of the media buy.
  */
 function isImpairment(result: JsonObject): boolean {
   const { impairment, health } = result;
@@ -105,10 +106,10 @@ function firstFamily(names: readonly string[]): Family | undefined {
   return undefined;
 }
 
-/** Matches text that needs no conversion, as nearly every `task_type`. */
+/** Matches a name that needs no conversion, which nearly every `task_type` is. */
 const PLAIN = /^[0-9_a-z]*$/;
 
-/** The family that a member's value names, e.g. that of a `task_type`. */
+/** Returns the family that a member's value names, e.g. the value of `task_type`. */
 export function familyNamedBy(value: string | undefined): Family | undefined {
   if (value === undefined) return undefined;
   if (PLAIN.test(value)) return FAMILY_BY_NAME.get(value);
@@ -116,10 +117,14 @@ export function familyNamedBy(value: string | undefined): Family | undefined {
   return names.map((name) => FAMILY_BY_NAME.get(name)).find((family) => family !== undefined);
 }
 
-/** The family of artifact pushes and rights revocations. No member names it, so it is recognised by the shape. */
+/**
+ * Recognises artifact pushes and rights revocations by their members, because no member names their family. Undefined
+ * for other payloads.
+ */
 function familyByShape(payload: JsonObject): Family | undefined {
   const { artifacts } = payload;
-  // An artifact of the agent transport has `parts`, so this is a Task without its status, not an artifact push.
+  // If the artifacts have `parts`, they are those of the agent transport. The body is then a Task without its status,
+  // not an artifact push.
   if (
     Array.isArray(artifacts) &&
     !artifacts.some((item) => isJsonObject(item) && present(item, 'parts') !== undefined)
@@ -131,8 +136,8 @@ function familyByShape(payload: JsonObject): Family | undefined {
 
 /**
  * Shape of a body that is not of the agent transport (verification.md §7.7, §7.8). `envelope`: a task envelope,
- * complete or not. `bare-result`: a delivery report without its envelope. `other`: a webhook of another family, for
- * which only the idempotency key is required.
+ * complete or not. `bare-result`: a delivery report without its envelope. `other`: a notification, for which only the
+ * idempotency key is required.
  */
 export type ToolShape = 'envelope' | 'bare-result' | 'other';
 
@@ -142,7 +147,7 @@ export type Form =
   | {
       readonly transport: 'tool';
       readonly shape: ToolShape;
-      /** The name that the body gives itself; a task envelope may have one too. */
+      /** The name of the family, as the body states it. A task envelope may state one too. */
       readonly family: string | undefined;
     };
 
@@ -162,12 +167,12 @@ export function formOf(payload: JsonObject, known: Transport | undefined): Form 
   return { transport: 'tool', shape, family: familyName(name) };
 }
 
-/** True if a body without a name is meant as a task's, even if its members have wrong types. */
+/** True if a body that names no family is meant as a task's, even if its members have wrong types. */
 function hasTask(payload: JsonObject): boolean {
   return present(payload, 'task_id') !== undefined && present(payload, 'status') !== undefined;
 }
 
-/** True if a body with a name is a complete task envelope. */
+/** True if a body that names a family is a complete task envelope all the same. */
 function isTaskEnvelope(payload: JsonObject): boolean {
   const status = textMember(payload, 'status');
   const taskId = textMember(payload, 'task_id');
@@ -175,8 +180,8 @@ function isTaskEnvelope(payload: JsonObject): boolean {
 }
 
 /**
- * The shape of a body with a name. It is never an incomplete envelope, because its `task_id`, `status` and `result`
- * may have the family's own meaning.
+ * Returns the shape of a body that names a family. It is never an incomplete task envelope, because `task_id`, `status`
+ * and `result` may have another meaning in that family.
  */
 function shapeOfNamed(payload: JsonObject, whole: boolean): ToolShape {
   if (whole) return 'envelope';
@@ -184,7 +189,8 @@ function shapeOfNamed(payload: JsonObject, whole: boolean): ToolShape {
 }
 
 /**
- * True for a media buy without an envelope. A body with an idempotency key may belong to another family instead.
+ * True for a media buy without an envelope. A body with an idempotency key is excluded, because it may be a
+ * notification.
  */
 const isBareResult = (payload: JsonObject): boolean =>
   textMember(payload, 'media_buy_id') !== undefined &&
@@ -199,8 +205,8 @@ function shapeOfNameless(payload: JsonObject): ToolShape {
 }
 
 /**
- * True for a Task of the agent transport that is not complete. Payloads of that transport may lack the idempotency
- * key, so a Task without its status may lack it too.
+ * True if a body is meant as a Task of the agent transport, but is incomplete. Payloads of that transport may lack the
+ * idempotency key, so a Task without its status may lack the key too.
  */
 function isBrokenTask(payload: JsonObject, shape: ToolShape): boolean {
   if (shape === 'envelope') return true;

@@ -7,12 +7,12 @@ import { isPrintable } from '../codec/printable.ts';
 import type { Transport } from './event.ts';
 
 /**
- * Members whose text is a name of the body (verification.md §7.8), in order of precedence. `event.event_type` is
- * the last.
+ * Members whose text names the family of the body (verification.md §7.8), in order of precedence. `event.event_type`
+ * comes after them.
  */
 const NAMING = ['notification_type', 'event', 'event_type'] as const;
 
-/** The names that a body gives itself, unchanged, in order of precedence. Empty if it has none. */
+/** Returns the names that a body gives itself, unchanged, in order of precedence. Empty if the body has none. */
 export function namesOf(payload: JsonObject): readonly string[] {
   const names: string[] = [];
   for (const member of NAMING) {
@@ -26,12 +26,12 @@ export function namesOf(payload: JsonObject): readonly string[] {
 }
 
 /**
- * Longest name in characters. It is limited, because families are looked up, counted and logged by the sender's
- * text.
+ * Longest family name in characters. It is limited, because the sender chooses the text, and families are looked up,
+ * counted and logged by it.
  */
 const MAX_NAME = 128;
 
-/** The name if it can be a family's; undefined if it is too long or unprintable. */
+/** Returns the name if it can be the name of a family; undefined if it is too long or unprintable. */
 export function familyName(name: string | undefined): string | undefined {
   return name !== undefined && isPrintable(name, MAX_NAME) ? name : undefined;
 }
@@ -44,11 +44,11 @@ export type AgentForm = 'task' | 'statusUpdate' | 'message' | 'artifactUpdate';
 
 export interface AgentPayload {
   readonly form: AgentForm;
-  /** The payload without its wrapper. */
+  /** The payload without its wrapper, e.g. the object inside `{statusUpdate: {…}}`. */
   readonly body: JsonObject;
 }
 
-/** True for the forms that contain a task's state. A message or an artifact has none. */
+/** For each form, true if it contains a task's state. Messages and artifacts contain none. */
 const STATES: Record<AgentForm, boolean> = {
   task: true,
   statusUpdate: true,
@@ -87,17 +87,17 @@ function wrapped(payload: JsonObject): readonly AgentPayload[] {
 }
 
 /**
- * The member `taskId` or, without it, `id`. A `TaskStatusUpdateEvent` has the first. Undefined if both are empty or
- * absent.
+ * Returns the member `taskId`, which a `TaskStatusUpdateEvent` has, or else the member `id`. Undefined if both are
+ * empty or absent.
  */
 export function agentTaskId(body: JsonObject): string | undefined {
   return textMember(body, 'taskId') || textMember(body, 'id') || undefined;
 }
 
 /**
- * True for a payload of the agent transport. Webhooks of other families may have members of the same names, but
- * with the idempotency key at the top level. So a body with that key and a name must have the whole status of a
- * task. With that key and no name it needs a status, or a form that has none.
+ * True for a payload of the agent transport. Notifications may have members of the same names, but they have an
+ * idempotency key at the top level. So a body with that key and a family name must have a task's status and id. A body
+ * with that key and no name must have a status, or be a message or an artifact.
  */
 function isAgents(payload: JsonObject): boolean {
   const found = agentPayload(payload);
@@ -110,12 +110,12 @@ function isAgents(payload: JsonObject): boolean {
   return named ? hasStatus && agentTaskId(body) !== undefined : hasStatus || !hasState(form);
 }
 
-/** True for a status object that is not a task's, because it has no state. */
+/** True for a status object without a `state`, which is therefore not a task's status. */
 function isOtherStatus(status: unknown): boolean {
   return isJsonObject(status) && !Object.hasOwn(status, 'state');
 }
 
-/** For each transport, the check of a body's shape (contract.md §6.6). */
+/** For each transport, the function that tells if a body has that transport's shape (contract.md §6.6). */
 const FITS: Record<Transport, (payload: JsonObject) => boolean> = {
   tool: (payload) => typeof payload['status'] === 'string' && present(payload, 'task_id') !== undefined,
   agent: isAgents,
@@ -124,9 +124,8 @@ const FITS: Record<Transport, (payload: JsonObject) => boolean> = {
 const FORMATS: readonly Transport[] = ['tool', 'agent'];
 
 /**
- * Detects the form of a parsed webhook body: `tool` (MCP) or `agent` (A2A). It is the registered one, unless the
- * payload has the shape of the other, because a seller that is registered on both sends both. No payload has both
- * shapes.
+ * Detects the form of a parsed webhook body: `tool` (MCP) or `agent` (A2A). The registered format decides, unless the
+ * payload has the shape of the other format: a seller that uses both transports sends both. No payload has both shapes.
  * @param known the format that the sender is registered with.
  * @returns undefined if no format is known and the shape belongs to neither transport.
  * @example

@@ -14,13 +14,14 @@ export interface HandlerContext<Tx = unknown> {
   /** The UUID (version 8) of sender and idempotency key, the same on every run. Use it as a job id or an upsert key. */
   readonly deliveryId: string;
   /**
-   * The number of the run: 1 for the first, more for every later one, after a failure, a crash or a redrive. Above
-   * 1 an earlier run may have begun. Check before you repeat something that must not happen twice.
+   * The number of the run: 1 for the first, more for every later one, after a failure, a crash or a redrive. If it is
+   * above 1, an earlier run may have done a part of the work. Check before you repeat something that must not happen
+   * twice.
    */
   readonly run: number;
   /**
-   * The runs charged towards DEAD (`retry.attempts`), including this one. A crash takes its own back, so it is not
-   * a count of runs.
+   * The number of runs charged towards DEAD (`retry.attempts`), including this one. A crash's charge is taken back, so
+   * this is not the number of all runs.
    */
   readonly chargedAttempts: number;
   /** Aborts at the handler's deadline and when the lease is lost. Work done after it does not count. */
@@ -31,16 +32,15 @@ export interface HandlerContext<Tx = unknown> {
   readonly url?: string;
   readonly log: Logger;
   /**
-   * Commits the writes of `fn` and the event's completion together or not at all, once per delivery. The
-   * commit completes the event and frees its task for the next handler, so make it the last step. Only one
-   * transaction runs at a time.
+   * Commits the writes of `fn` and the event's completion together or not at all, once per delivery. The commit
+   * completes the event and frees its task for the next handler, so make it the last step. Only one transaction runs at
+   * a time.
    *
-   * SQLite: `fn` is synchronous and receives the connection. Postgres: `fn` is abandoned and its connection
-   * closed if it has not ended when the run is over. A run is over when the lease is lost, `maxRunMs` has
-   * passed, or the receiver has stopped. `tx` is only for `fn`, and later calls on it fail with the code
-   * `transaction_over`.
-   * @throws ConfigError (rejects) on a store without transactions, while another one of the event is open,
-   * after one that committed, and after the handler settled.
+   * SQLite: `fn` is synchronous and receives the connection. Postgres: `fn` is abandoned and its connection closed if
+   * it has not ended when the run is over. A run is over when the lease is lost, `maxRunMs` has passed, or the receiver
+   * has stopped. `tx` is only for `fn`, and later calls on it fail with the code `transaction_over`.
+   * @throws ConfigError (rejects) on a store without transactions, while another transaction of the event is open,
+   * after a transaction has committed, and after the handler settled.
    */
   transaction<T>(fn: (tx: Tx) => T | Promise<T>): Promise<T>;
 }

@@ -1,5 +1,6 @@
-// The types of the owner's handlers and of `onChallenge`.
-// Options of `createReceiver`; called by `dispatch` and by the stage for proofs of control.
+// The types of the handlers that the receiver's owner writes, and of `onChallenge`.
+// They are options of `createReceiver`; `dispatch` calls handlers, and the stage for proofs of control calls
+// `onChallenge`.
 
 import type { Logger } from '../shared/alarms.ts';
 import type {
@@ -26,7 +27,8 @@ type StatusHandlers<S extends ResultSchemas, Tx> = {
 };
 
 /**
- * Declared as a method, so that a handler of one family is assignable where handlers of any family are expected.
+ * Declared as a method, because TypeScript compares the parameters of methods loosely. A handler of one family is then
+ * assignable where handlers of any family are expected.
  */
 type AnyNotificationHandler<Tx> = { handle(event: OtherEvent, ctx: HandlerContext<Tx>): unknown }['handle'];
 
@@ -71,13 +73,14 @@ export interface Handlers<S extends ResultSchemas = ResultSchemas, Tx = unknown>
 export interface ChallengeContext {
   /** The agent URL of the verified sender. */
   readonly sender: string;
-  /** Aborts after 5 s, when an answer comes too late. */
+  /** Aborts after 5 s, because the seller no longer waits for a later answer. */
   readonly signal: AbortSignal;
   readonly log: Logger;
 }
 
 /**
- * The hook `onChallenge` of `createReceiver`. It decides if a seller that asks for a proof of control of your URL
- * may activate a subscription that is not one of `registrations`. Any value but `true` means no, answered with 403; an error is answered with 503.
+ * The hook `onChallenge` of `createReceiver`. It decides if a seller that asks for a proof of control of your URL may
+ * activate a subscription. It is not asked about subscriptions of `registrations`. Any value but `true` means no,
+ * answered with 403; an error is answered with 503.
  */
 export type OnChallenge = (challenge: WebhookChallenge, ctx: ChallengeContext) => boolean | Promise<boolean>;

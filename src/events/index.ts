@@ -1,5 +1,5 @@
 // The entry `proto-webhooks/events`: reads events and data from bodies, without a receiver.
-// It uses the same `readBody` as the receiver, with hashes of its own.
+// It uses the same `readBody` as the receiver, with hash functions of its own.
 
 import { protocolsFor } from '../shared/wire-names.ts';
 import { type JsonObject, isJsonObject } from '../codec/members.ts';
@@ -37,7 +37,8 @@ const EXTRACTORS: Record<Transport, (payload: JsonObject) => unknown> = {
   agent: (payload) => {
     const found = agentPayload(payload);
     if (found === undefined || found === 'malformed') return undefined;
-    // The protocol itself says that only the first artifact has the data.
+    // Data that was taken from a later artifact is not returned: the protocol says that only the first artifact has the
+    // data.
     const { data, later } = agentData(found);
     return later === 'taken' ? undefined : data;
   },

@@ -7,16 +7,16 @@
  */
 export interface Instant {
   /**
-   * A text that sorts by plain byte comparison: seconds since year 0 in 12 digits, then the fraction without
-   * trailing zeros. A leap second is the second before it with a `:` in front of its fraction, which sorts after
-   * every digit.
+   * A text that sorts by plain byte comparison: seconds since year 0 in 12 digits, then the fraction without trailing
+   * zeros. A leap second is written as the second before it with a `:` in front of the fraction, because `:` sorts
+   * after every digit.
    */
   readonly key: string;
   /** The instant in Unix ms, rounded down. */
   readonly ms: number;
 }
 
-/** Seconds from year 0 to 1970, so that keys are never negative. */
+/** Seconds from the year 0 to 1970, and one day for zone offsets, so that keys are never negative. */
 const EPOCH_OFFSET_S = 62_167_219_200 + 86_400;
 
 /** Days of each month; February has those of a leap year. */
@@ -62,7 +62,7 @@ export function parseInstant(text: string): Instant | undefined {
   };
 }
 
-/** The number made of `count` digits. NaN if there is another character among them. */
+/** Returns the number made of `count` digits. NaN if there is another character among them. */
 function digits(text: string, from: number, count: number): number {
   let number = 0;
   for (let at = from; at < from + count; at += 1) {
@@ -87,12 +87,15 @@ function hasSeparators(text: string): boolean {
 /** Index after the seconds, where a fraction or the zone begins. */
 const SECONDS_END = 19;
 
-/** Most digits of a fraction. Nanoseconds have 9. Stores keep the digits as text, so there must be a limit. */
+/**
+ * The largest number of digits of a fraction. Nanoseconds have 9. Stores keep the digits as text, so there must be a
+ * limit.
+ */
 const MAX_FRACTION = 64;
 
 /**
- * Index after the fraction, or after the seconds if there is no fraction. Undefined if the fraction has no digit or
- * too many.
+ * Returns the index after the fraction, or after the seconds if there is no fraction. Undefined if the fraction has no
+ * digit or too many.
  */
 function fractionEnd(text: string): number | undefined {
   if (text[SECONDS_END] !== '.') return SECONDS_END;
@@ -108,7 +111,9 @@ function withoutTrailingZeros(fraction: string): string {
   return fraction.slice(0, end);
 }
 
-/** Offset from UTC of the zone that ends the text: `Z`, `+hh:mm` or `+hhmm`. Undefined for anything else. */
+/**
+ * Returns the offset from UTC of the zone that ends the text: `Z`, `+hh:mm` or `+hhmm`. Undefined for anything else.
+ */
 function zoneSeconds(text: string, at: number): number | undefined {
   const sign = text[at];
   if (sign === 'Z' || sign === 'z') return text.length === at + 1 ? 0 : undefined;

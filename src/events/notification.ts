@@ -70,9 +70,9 @@ export interface MediaBuyChange {
   readonly package_id?: Text;
   readonly creative_id?: Text;
   readonly change_kind?: Text;
-  /** The object that the indicators belong to, e.g. `package`. It is used by `indicators.changed`. */
+  /** The object that the indicators belong to, e.g. `package`. Used by `indicators.changed` only. */
   readonly relationship_kind?: Text;
-  /** The types of the changed indicators. It is used by `indicators.changed`. */
+  /** The types of the changed indicators. Used by `indicators.changed` only. */
   readonly changed_indicator_types?: readonly string[] | null | undefined;
   /** The time of observation, ISO 8601. */
   readonly observed_at?: Text;
@@ -133,8 +133,9 @@ export interface PrincipalChange {
 }
 
 /**
- * The payload of a `reporting.ledger_changed` notification: a revision of a report, or an adjustment, was published
- * in the seller's reporting ledger. One of the two ids is always present. It has no figures.
+ * The payload of a `reporting.ledger_changed` notification: a revision of a report, or an adjustment, was published in
+ * the seller's reporting ledger. At least one of the ids `reporting_revision_id` and `reporting_adjustment_id` is
+ * present. The payload has no figures.
  */
 export interface ReportingLedgerChange {
   readonly reporting_revision_id?: Text;
@@ -166,8 +167,8 @@ export interface ReportingStatusChange {
 }
 
 /**
- * The payload of a `reporting.delivery_ready` notification: a revision of a report can be fetched. Import it once
- * for each pair of its two ids.
+ * The payload of a `reporting.delivery_ready` notification: a revision of a report can be fetched. Import it once for
+ * each pair of `reporting_revision_id` and `reporting_materialization_id`.
  */
 export interface ReportingDelivery {
   readonly reporting_revision_id: string;
@@ -231,7 +232,7 @@ export interface WholesaleFeedEvent {
  */
 export interface ListChange {
   readonly list_id: string;
-  /** The time of the resolution, ISO 8601. */
+  /** The time at which the members of the list were determined, ISO 8601. */
   readonly resolved_at?: Text;
   readonly [member: string]: unknown;
 }

@@ -1,5 +1,6 @@
-// Types of observations of other channels than webhooks, and their keys (admission.md §5.9, §5.10).
-// Called by `receiver.observe` and by whatever reads a stored observation.
+// Types of observations (a task's status that came by another channel than a webhook), and their keys (admission.md
+// §5.9, §5.10).
+// Called by `receiver.observe`, and where a stored observation is read.
 
 import type { Refusal } from '../shared/outcome.ts';
 import type { Event, EventChannel, TaskStatus } from './event.ts';
@@ -11,10 +12,7 @@ import type { Event, EventChannel, TaskStatus } from './event.ts';
 export interface Observation {
   /** The agent URL of the seller. */
   readonly sender: string;
-  /**
-   * The task's id. Either it or `operationId` is required, because a first answer that ends the operation names no
-   * task.
-   */
+  /** The task's id. Required unless `operationId` is given: a first answer that ends the operation names no task. */
   readonly taskId?: string | undefined;
   readonly operationId?: string | undefined;
   /** The task type, e.g. `create_media_buy`. */
@@ -29,7 +27,7 @@ export interface Observation {
    * by `askedAt`.
    */
   readonly timestamp?: string | undefined;
-  /** The time at which the buyer asked, Unix ms on the receiver's clock. */
+  /** The time at which you sent your request to the seller, Unix ms on the receiver's clock. */
   readonly askedAt: number;
   readonly source: Exclude<EventChannel, 'webhook'>;
   /**
@@ -41,9 +39,9 @@ export interface Observation {
 }
 
 /**
- * The result of `receiver.observe`. `accepted`: the event is durable, and a worker runs its handler. `duplicate`: it
- * was observed before, or another channel reported the task's end. `stale`: a newer status was applied. `refused`:
- * the sender's limit of stored events is reached.
+ * The result of `receiver.observe`. `accepted`: the event is durable, and a worker runs its handler. `duplicate`: the
+ * same observation was made before, or another channel reported the task's end. `stale`: a newer status was applied.
+ * `refused`: the sender's limit of stored events is reached.
  */
 export type Observed =
   | { readonly kind: 'accepted' | 'duplicate' | 'stale'; readonly event: Event }
@@ -57,11 +55,14 @@ export type Observe = (observation: Observation) => Promise<Observed>;
 
 const KEY = 'observation';
 
-/** The key of an observation (admission.md §5.10). @param hash identifies the change. */
+/**
+ * Returns the idempotency key of an observation (admission.md §5.10).
+ * @param hash identifies the change of the task.
+ */
 export const observationKey = (source: Observation['source'], hash: string): string =>
   `${KEY}/${source}/${hash}`;
 
-/** The channel of an observation, from its key. Undefined for the key of a webhook, which contains no `/`. */
+/** Returns the channel of an observation, from its key. Undefined for the key of a webhook, which contains no `/`. */
 export function observedBy(key: string): Observation['source'] | undefined {
   const [kind, source] = key.split('/');
   return kind === KEY && source !== undefined ? (source as Observation['source']) : undefined;

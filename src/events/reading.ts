@@ -1,6 +1,6 @@
-// Reads the raw body of an authentic delivery: strict JSON, format, envelope rules, event (verification.md
-// §7).
-// Called by the stage `read` and by `readEvent`. One chunk with the schemas, loaded by the startup check.
+// Reads the raw body of an authentic delivery: strict JSON, format, envelope rules, event (verification.md §7).
+// Called by the stage `read` and by `readEvent`. This file and the schemas are one chunk (file of the bundle), which
+// the startup check loads.
 
 import { isReportShaped } from './delivery-report.ts';
 import { type InexactFound, inexactNumbers } from '../codec/inexact-numbers.ts';
@@ -18,19 +18,31 @@ import { taskStatus } from './status.ts';
 import { readTool } from './tool.ts';
 import { eventWarning, placesOf } from './warnings.ts';
 
-/** Exported from here to be in the same chunk, because few events need them. */
+/**
+ * Exported from here, so that the code is in the same chunk (file of the bundle). Few events need it, so it gets no
+ * chunk of its own.
+ */
 export { parseResult } from './result-schemas.ts';
 export { eventWarning } from './warnings.ts';
 
-/** Options of `readEvent`: the sender of the body, and the transport, edition and protocol name that it is read by. */
+/**
+ * Options of `readEvent`: the sender of the body, and the transport, edition and protocol name by which the body is
+ * read.
+ */
 export interface ReadOptions {
-  /** The format that the sender is registered with; the body is first tried as this. */
+  /** The format that the sender is registered with. It is used unless the body has the shape of the other format. */
   readonly format?: Transport | undefined;
   /** The agent URL of the authenticated sender, for `event.sender`. Default: empty. */
   readonly sender?: string;
-  /** The protocol edition of the sender. In 3.0 there is no `operation_id`; in others its absence is a warning. */
+  /**
+   * The protocol edition of the sender. In 3.0 webhooks need no `operation_id`; in other editions its absence is a
+   * warning.
+   */
   readonly edition?: EditionName | undefined;
-  /** The one name whose member `<protocol>_error` is read. Default: both known names, `proto` and `adcp`. */
+  /**
+   * The only protocol name whose error member (`<protocol>_error`) is read. Default: both known names, `proto` and
+   * `adcp`.
+   */
   readonly protocol?: string | undefined;
   /** Returns the SHA-256 in lower-case hex. Default: the platform's implementation. */
   readonly hash?: (bytes: Uint8Array) => string;
@@ -67,9 +79,8 @@ export type ReadBody = (
   bytes: Uint8Array,
   options: Pick<ReadOptions, 'edition' | 'format' | 'sender'> &
     Required<Pick<ReadOptions, 'hash'>> & {
-      /** The accepted protocol names. */
       readonly protocols: Protocols;
-      /** The channel, for a body that `receiver.observe` made. Absent for a webhook. */
+      /** The channel, e.g. `poll`, of a body that `receiver.observe` made. Absent for a webhook. */
       readonly source?: EventChannel | undefined;
       /** The URL at which the body arrived, if it is known. */
       readonly url?: string | undefined;
@@ -100,7 +111,10 @@ export const readBody: ReadBody = (
   return inexact ? inexactEvent(draft, inexact, origin) : assembleEvent(draft, origin);
 };
 
-/** The event of a body with numbers that a double cannot represent. A warning tells the owner where they are. */
+/**
+ * Makes the event of a body with numbers that a double cannot represent. A warning names the members that have such
+ * numbers.
+ */
 function inexactEvent(
   draft: Draft,
   { numbers, paths }: InexactFound,
@@ -121,7 +135,8 @@ function inexactEvent(
  */
 function readObservation(payload: JsonObject, source: EventChannel): Draft {
   const status = textMember(payload, 'status');
-  // Only a pulled state has this member (owed.md §6.5).
+  // The body has this member only if it is a state that was pulled (fetched from the seller), which has no task
+  // (owed.md §6.5).
   const family = textMember(payload, 'notification_type');
   return {
     ok: true,
@@ -143,7 +158,8 @@ function readObservation(payload: JsonObject, source: EventChannel): Draft {
     notificationId: undefined,
     taskEnvelope: family === undefined,
     family,
-    // True only for a pulled report (owed.md §4.3), because a task's own result is never a report.
+    // True only for a report that was pulled (fetched from the seller), because a task's own result is never a report
+    // (owed.md §4.3).
     reportShaped: source === 'pull' && isReportShaped(textMember(payload, 'task_type'), payload['result']),
     warnings: [],
   };

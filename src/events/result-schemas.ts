@@ -33,7 +33,7 @@ export async function parseResult<S extends ResultSchemas>(
   schemas: S | undefined,
 ): Promise<Event<S>> {
   if (event.kind !== 'task') return event;
-  // Only the type parameter differs, because nothing has been parsed yet.
+  // Only the type parameter changes here, because nothing has been parsed yet.
   const plain = event as unknown as TaskEvent<S>;
   const { taskType, data } = event;
   // `hasOwn` excludes inherited members, e.g. for a task type called `constructor`.

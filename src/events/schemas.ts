@@ -72,7 +72,7 @@ export const inputRequestSchema: z.ZodMiniType<InputRequest> = z.looseObject({
 
 /**
  * Validates the whole JSON body of a webhook about a task that was called by MCP, or of a delivery report (zod).
- * `readEvent` and receivers accept more than it does, e.g. notifications without a task id.
+ * `readEvent` and receivers accept more than this schema, e.g. notifications without a task id.
  */
 export const toolEnvelopeSchema: z.ZodMiniType<ToolEnvelope> = z.looseObject({
   idempotency_key: z.string().check(z.regex(IDEMPOTENCY_KEY)),
@@ -105,8 +105,8 @@ export const agentTaskSchema: z.ZodMiniType<AgentTask> = z.looseObject({
 });
 
 /**
- * Validates a `TaskStatusUpdateEvent` of A2A, which sellers post as a webhook to report progress (zod). One inside
- * another object does not fit.
+ * Validates a `TaskStatusUpdateEvent` of A2A, which sellers post as a webhook to report progress (zod). A
+ * `TaskStatusUpdateEvent` inside another object does not fit.
  */
 export const agentTaskStatusUpdateSchema: z.ZodMiniType<AgentTaskStatusUpdate> = z.looseObject({
   taskId: id,

@@ -1,6 +1,6 @@
-// Reads the state of a thing from a notification's payload, or makes such a payload for an end (owed.md §6.1,
-// §6.5).
-// Called by `assemble.ts` for webhooks and by the reconciler for snapshots.
+// Reads the state of one object, e.g. of an impairment, from the payload of a notification. Also makes a payload that
+// reports the end of a state, if no notification reported that end (owed.md §6.1, §6.5).
+// Called by `assemble.ts` for webhooks, and by the reconciler for snapshots (answers in which a seller lists objects).
 
 import { defined, isJsonObject, type JsonObject, present, textMember } from '../codec/members.ts';
 import { MAX_STATE_ID } from '../states/states.ts';
@@ -9,39 +9,45 @@ import { parseInstant } from './instant.ts';
 import { notificationFamily } from './notification-family.ts';
 
 /**
- * The state of a thing, e.g. of an impairment, as the payload of a notification tells it. A store keeps the newest of
- * each thing.
+ * The state of one object, e.g. of an impairment, as the payload of a notification reports it. A store keeps the newest
+ * state of each object.
  */
 export interface StateReading {
-  /** The id of the thing, at most 255 characters. */
+  /** The id of the object, at most 255 characters. */
   readonly id: string;
-  /** The time of the change, Unix ms. Absent if the body has no valid one. */
+  /** The time of the change, Unix ms. Absent if the body has no valid time. */
   readonly at?: number;
   /** The new state, as the seller names it. */
   readonly to?: string;
-  /** The state before. Only of an impairment, which is over once its thing is again what it was. */
+  /**
+   * The state before the change, as the seller names it. Present for impairments only: a return to the state before its
+   * first change ends an impairment.
+   */
   readonly from?: string;
-  /** Present if the body says that the state is over. */
+  /** Present if the body itself says that the state is over, e.g. that a creative was purged. */
   readonly ended?: true;
 }
 
 /** The names of nested members, from the outermost to the innermost. */
 type Path = readonly string[];
 
-/** The members of a payload that contain the thing's id, its new state, and the time. */
+/** The paths of three members of a payload: the object's id, its new state, and the time of the change. */
 interface StateMembers {
   readonly id: Path;
   readonly at: Path;
   readonly to?: Path;
-  /** Set if a state is over once the thing is again in the state before it. */
+  /**
+   * The path of the state before the change. Present for a family in which a return to an earlier state ends the
+   * problem.
+   */
   readonly from?: Path;
-  /** True if the family's name itself says that the thing no longer exists. */
+  /** True if the family's name itself says that the object no longer exists, e.g. `creative.purged`. */
   readonly isEnd?: (family: string) => boolean;
 }
 
 /**
- * Families whose payload has the id of one thing. Payloads of other families concern a log, a pair of things, or
- * the seller.
+ * For each family whose payloads are about one object, the paths of the members to read. Payloads of other families are
+ * about a log, a pair of objects, or the seller.
  */
 const STATES: { readonly [F in NotificationFamily]?: StateMembers } = {
   impairment: {
@@ -67,7 +73,7 @@ const STATES: { readonly [F in NotificationFamily]?: StateMembers } = {
   },
 };
 
-/** The string at the end of a path of members; undefined if there is none. */
+/** Returns the string at the end of a path of members; undefined if there is none. */
 function textAt(payload: JsonObject, path: Path): string | undefined {
   const [name = '', ...rest] = path;
   if (rest.length === 0) return textMember(payload, name);
@@ -86,14 +92,14 @@ const membersOf = (family: string): StateMembers | undefined => {
   return Object.hasOwn(STATES, name) ? STATES[name as NotificationFamily] : undefined;
 };
 
-/** The parts of an event from which its state is read. */
+/** The parts of an event from which the state of an object is read. */
 interface Told {
   readonly family: string;
-  /** The typed payload. */
+  /** The typed payload of the notification. */
   readonly payload: unknown;
   readonly envelope: JsonObject;
   readonly data: unknown;
-  /** The event's own time, Unix ms. */
+  /** The time of the event itself, Unix ms. It is used if the payload has no time of the change. */
   readonly eventAt: number | undefined;
 }
 
@@ -113,24 +119,27 @@ export function stateReading(told: Told): StateReading | undefined {
   return { id, ...defined({ at, to, from }), ...(isOver && { ended: true }) };
 }
 
-/** True if the health next to an impairment is `ok`: its media buy no longer has an impairment. */
+/** True if the `health` beside an impairment is `ok`, which means that the media buy has no impairment any more. */
 const isHealthy = ({ family, data, envelope }: Told): boolean =>
   family === 'impairment' &&
   [data, envelope].some((one) => isJsonObject(one) && textMember(one, 'health') === 'ok');
 
-/** The earlier state of an object in a snapshot, for families in which it shows the end of the state. */
+/**
+ * Returns the state before the change, from an object that a seller's answer lists. Undefined for families in which a
+ * return to an earlier state ends nothing.
+ */
 export const originIn = (payload: JsonObject, family: string): string | undefined =>
   textIn(payload, membersOf(family)?.from);
 
-/** True if each payload of the family concerns one thing. */
+/** True if each payload of the family is about one object, so that a store can keep the object's state. */
 export const hasState = (family: string): boolean => membersOf(family) !== undefined;
 
-/** The new state in a payload, if it names one. */
+/** Returns the new state in a payload; undefined if the payload names none. */
 export const stateIn = (family: string, payload: JsonObject): string | undefined =>
   textIn(payload, membersOf(family)?.to);
 
 /**
- * Makes the payload for the end of a state that no webhook reported (owed.md §6.5).
+ * Makes the payload that reports the end of a state, for an end that no webhook reported (owed.md §6.5).
  * @param from the state that has ended.
  */
 export function endPayload(

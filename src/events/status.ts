@@ -15,7 +15,10 @@ const TERMINAL: Record<TaskStatus, boolean> = {
   rejected: true,
 };
 
-/** Statuses of media buys that some senders write as the task's status, where they are refused. */
+/**
+ * Statuses of media buys that some senders write as a task's status by mistake. A task envelope with such a status is
+ * refused.
+ */
 const MEDIA_BUY_WORDS: ReadonlySet<string> = new Set(['active', 'paused', 'reporting_delayed']);
 
 const AGENT_PREFIX = 'TASK_STATE_';

@@ -1,6 +1,5 @@
-// Finds a task's status in an object that may also be a result with a status of its own (calls.md §1.1, §1.2,
-// §1.5).
-// Called for agent payloads, answers of calls and polls.
+// Finds a task's status in an object whose member `status` may also be that of a media buy (calls.md §1.1, §1.2, §1.5).
+// Called for agent payloads, and for answers of calls and polls.
 
 import { isJsonObject, type JsonObject, present, textMember } from '../codec/members.ts';
 import { isErrorAlone } from './error-alone.ts';
@@ -11,8 +10,8 @@ import { taskStatus } from './status.ts';
 const SHARED: ReadonlySet<TaskStatus> = new Set<TaskStatus>(['completed', 'canceled', 'rejected']);
 
 /**
- * The task's status in the member `status`. The object may be a result, and then the status may be that of a media
- * buy (calls.md §1.2). Undefined if it is not a task's.
+ * Returns the task's status in the member `status`. Undefined if that is the status of a media buy, because the object
+ * is a result (calls.md §1.2).
  */
 export function taskWordIn(body: JsonObject, taskType?: string): TaskStatus | undefined {
   const word = taskStatus(textMember(body, 'status'));
@@ -26,11 +25,11 @@ export function taskWordIn(body: JsonObject, taskType?: string): TaskStatus | un
 /** A task that is reported in the data part of a completed Task. */
 export interface InnerTask {
   readonly status: TaskStatus;
-  /** The task's id; if it is absent, the id of the outer Task is used. */
+  /** The task's id. If it is absent, the task has the id of the outer Task. */
   readonly taskId?: string;
 }
 
-/** The task in the data part of a completed Task (calls.md §1.1, §1.5); undefined if the data is a result. */
+/** Returns the task in the data part of a completed Task (calls.md §1.1, §1.5); undefined if the data is a result. */
 export function innerTaskIn(task: JsonObject, data: unknown, taskType?: string): InnerTask | undefined {
   if (!isJsonObject(data)) return undefined;
   const status = taskWordIn(data, taskType);

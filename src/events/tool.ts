@@ -1,5 +1,4 @@
-// Reads a tool-transport envelope (MCP), or a webhook of another family, into a draft of an event
-// (verification.md §7.1 to §7.8).
+// Reads a tool-transport envelope (MCP), or a notification, into a draft of an event (verification.md §7.1 to §7.8).
 // Called by `reading.ts` for bodies of that form.
 
 import { isBareReport, isReportShaped } from './delivery-report.ts';
@@ -13,8 +12,8 @@ import { isMediaBuyWord, taskStatus } from './status.ts';
 import { eventWarning } from './warnings.ts';
 
 /**
- * For each shape, the function that finds the fault of a body. A result without an envelope is reported as such,
- * even if it also lacks its key.
+ * For each shape of a body, the function that finds its fault. A result without an envelope gets one failure, even if
+ * it also lacks the idempotency key.
  */
 const PROBLEMS: Record<ToolShape, (payload: JsonObject) => EnvelopeFailure | undefined> = {
   envelope: envelopeProblem,
@@ -23,7 +22,7 @@ const PROBLEMS: Record<ToolShape, (payload: JsonObject) => EnvelopeFailure | und
   other: keyProblem,
 };
 
-/** Reads a tool-transport envelope, or a webhook of another family (verification.md §7.1 to §7.8). */
+/** Reads a tool-transport envelope, or a notification (verification.md §7.1 to §7.8). */
 export function readTool(
   payload: JsonObject,
   { shape, family }: Extract<Form, { transport: 'tool' }>,
@@ -59,12 +58,11 @@ export function readTool(
   };
 }
 
-/** The member `result`, unchanged. */
 export function toolData(payload: JsonObject): unknown {
   return payload['result'];
 }
 
-/** The failure if `idempotency_key` is missing or not valid; otherwise undefined. */
+/** Returns a failure if `idempotency_key` is missing or not valid; otherwise undefined. */
 export function keyProblem(payload: JsonObject): EnvelopeFailure | undefined {
   const key = present(payload, 'idempotency_key');
   if (key === undefined) {
@@ -84,7 +82,7 @@ export function badKey(): EnvelopeFailure {
   );
 }
 
-/** Checks the key first, then the other members. */
+/** Returns the first fault of a task envelope: of the idempotency key, of `task_id`, then of `status`. */
 function envelopeProblem(payload: JsonObject): EnvelopeFailure | undefined {
   const key = keyProblem(payload);
   if (key) return key;
@@ -105,7 +103,7 @@ function statusProblem(status: unknown): EnvelopeFailure | undefined {
     : undefined;
 }
 
-/** The notification's id, at the top level or else in `result` (verification.md §7.30). */
+/** Returns the notification's id, from the top level or else from `result` (verification.md §7.30). */
 function notificationId(payload: JsonObject, result: unknown): string | undefined {
   return (
     textMember(payload, 'notification_id') ??
@@ -113,7 +111,7 @@ function notificationId(payload: JsonObject, result: unknown): string | undefine
   );
 }
 
-/** Warnings about absent members that are expected but not required. */
+/** Returns warnings about members of a task envelope that are expected but not required, and are absent. */
 function absences(payload: JsonObject, edition: Edition | undefined): readonly EventWarning[] {
   const warnings: EventWarning[] = [];
   const isExpected = edition?.operationId !== 'optional';

@@ -50,17 +50,17 @@ export function eventWarning(code: WarningCode, detail?: string): EventWarning {
   return { code, message: detail === undefined ? SENTENCES[code] : `${SENTENCES[code]} (${detail})` };
 }
 
-/** An issue in the form of Standard Schema and zod. */
+/** A fault that a schema found in a value, in the form that Standard Schema and zod share. */
 export interface Issue {
   readonly path?: readonly (PropertyKey | { readonly key: PropertyKey })[] | undefined;
 }
 
-/** Most members that a warning about a mismatch names. */
+/** The largest number of members that one warning lists. */
 const MAX_PLACES = 4;
 
 /**
- * Names the members that do not fit a schema, without reasons: messages of schemas may quote values, and the body
- * is never logged.
+ * Lists the members that do not fit a schema. The reasons are left out: messages of schemas may quote values, and the
+ * body is never logged.
  * @param whole the name of the value, for an issue that concerns the whole value.
  */
 export function placesOf(issues: readonly Issue[], whole: string): string {

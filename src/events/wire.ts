@@ -16,7 +16,7 @@ export interface ToolEnvelope {
   readonly status: string;
   /** The operation id, echoed from the request's `push_notification_config`. */
   readonly operation_id?: string | null | undefined;
-  /** The name of the task, or e.g. `media_buy_delivery`. */
+  /** The type of the task, e.g. `create_media_buy`. The envelope of a delivery report has `media_buy_delivery`. */
   readonly task_type?: string | null | undefined;
   /** The domain of the task, e.g. `media-buy`. */
   readonly domain?: string | null | undefined;
@@ -30,7 +30,9 @@ export interface ToolEnvelope {
   readonly [member: string]: unknown;
 }
 
-/** A part of an A2A message or artifact: text, or data if `data` is an object, with or without `kind`. */
+/**
+ * A part of an A2A message or artifact: data if `data` is an object, otherwise text. The member `kind` may be absent.
+ */
 export interface AgentPart {
   readonly kind?: string | null | undefined;
   readonly text?: string | null | undefined;

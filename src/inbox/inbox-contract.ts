@@ -1,4 +1,4 @@
-// Types of `receiver.inbox` and of the option `worker`, as buyers see them (docs/operations.md).
+// Types of `receiver.inbox` and of the option `worker`, as users of the package see them (docs/operations.md).
 // Implemented by `operate.ts` and `worker.ts`; exported by the package's main entry.
 
 import type { InboxPage, InboxRecord } from '../stores/store.ts';
@@ -7,20 +7,20 @@ import type { InboxPage, InboxRecord } from '../stores/store.ts';
  * The option `worker` of `createReceiver`: how many handlers of stored events this process runs at a time, and how
  * often it looks for events. It applies to mode `inbox`; mode `inline` ignores it.
  *
- * An event whose process died while it ran is run alone the next time. Running handlers finish first, and nothing
- * else is started meanwhile.
+ * If a process died while it ran an event, that event is run alone the next time. Running handlers finish first, and no
+ * other event is started meanwhile.
  */
 export interface WorkerOptions {
-  /** The largest number of handlers at a time in this process. Default: 10. */
+  /** The largest number of handlers that run at a time in this process. Default: 10. */
   readonly concurrency?: number;
   /**
-   * The largest number of events leased in one call of the store, never more than free handlers. Default:
-   * `concurrency`.
+   * The largest number of events that one call of the store leases. It is never more than the number of free handlers.
+   * Default: `concurrency`.
    */
   readonly batch?: number;
   /**
-   * The time after which an idle worker looks again, ms. An event that another process queued waits at most this
-   * long. Default: 1 000.
+   * The time after which an idle worker looks for events again, ms. An event that another process queued waits at most
+   * this long. Default: 1 000.
    */
   readonly pollMs?: number;
 }
@@ -30,9 +30,11 @@ export interface WorkerOptions {
  * times (Unix ms).
  */
 export interface SeenEvent extends InboxRecord {
-  /** The id that `ctx.deliveryId`, alarms and log lines have. */
+  /** The id by which `ctx.deliveryId`, alarms and log lines name the event. */
   readonly deliveryId: string;
-  /** The operation id. Only `inspect` returns it, while the body is kept. */
+  /**
+   * The id of the operation to which the event belongs. Only `inspect` returns it, and only while the body is stored.
+   */
   readonly operationId?: string;
 }
 
@@ -45,20 +47,20 @@ export interface SeenEvents extends InboxPage {
 }
 
 /**
- * Selects the stored events that `receiver.inbox.list` returns: one state, of one seller or of all, one page at a
- * time. `after` is the `next` of the page before.
+ * Selects the stored events that `receiver.inbox.list` returns: one state, of one seller or of all, one page at a time.
+ * `after` is the `next` of the previous page.
  */
 export interface InboxListQuery {
   /**
-   * The state. `dead`: kept for you. `queued`: waiting for a worker, or for a seller's retry. `leased`: running, or
-   * its process died.
+   * The state of the events. `dead`: failed for good, and kept for you. `queued`: waiting for a worker, or for a
+   * seller's retry. `leased`: running, or the process that ran it died.
    */
   readonly state: 'queued' | 'leased' | 'dead';
   /** The agent URL of the sender. Default: all senders. */
   readonly sender?: string;
   /** The largest number of events, 1 to 1 000. Default: 100. */
   readonly limit?: number;
-  /** The `next` of the page before. */
+  /** The `next` of the previous page. */
   readonly after?: string;
 }
 
@@ -68,16 +70,16 @@ export interface InboxListQuery {
  * - `queued`: a worker will run it (mode `inbox`).
  * - `applied`: its handler ran here and returned (mode `inline`).
  * - `dead`: its handler ran here and failed; it is DEAD again, and `inspect` says why.
- * - `stale`: its task has a newer status; it is done without being handled.
- * - `busy`: its handler runs, here or elsewhere, or that of another event of its task: try again.
+ * - `stale`: its task has a newer status, so the event is done without being handled.
+ * - `busy`: its handler, or the handler of another event of its task, is running here or elsewhere: try again.
  * - `absent`: there is no such event.
  * - `other`: it needs no redrive: it is done, or already waits for a worker.
  */
 export type RedriveResult = 'queued' | 'applied' | 'dead' | 'stale' | 'busy' | 'absent' | 'other';
 
 /**
- * The result of `receiver.inbox.discard`, which ends an event without handling it. `discarded`: it has ended.
- * `absent`: there is no such event. `other`: it is running or done, so it was not changed.
+ * The result of `receiver.inbox.discard`, which ends an event without handling it. `discarded`: the event has ended.
+ * `absent`: there is no such event. `other`: the event is running or done, so it was not changed.
  */
 export type DiscardResult = 'discarded' | 'absent' | 'other';
 
@@ -86,26 +88,29 @@ export type DiscardResult = 'discarded' | 'absent' | 'other';
  * one for each seller and state.
  */
 export interface SenderStats {
-  /** The agent URL of the sender. */
+  /** The agent URL of the seller. */
   readonly sender: string;
   readonly state: InboxListQuery['state'];
   /** The number of the sender's events in this state. */
   readonly count: number;
-  /** The time at which the oldest was stored, Unix ms on the store's clock. */
+  /** The time at which the oldest of these events was stored, Unix ms on the store's clock. */
   readonly oldestInsertedAt: number;
 }
 
 /**
- * The numbers of queued, leased (running) and DEAD events, in total and by seller, returned by
- * `receiver.inbox.stats`. If `isComplete` is false, only the oldest were counted.
+ * The numbers of queued, leased (running) and DEAD events, in total and by seller, returned by `receiver.inbox.stats`.
+ * If `isComplete` is false, only the oldest events were counted.
  */
 export interface InboxStats {
   readonly queued: number;
   readonly leased: number;
   readonly dead: number;
-  /** The senders that have unfinished events, one row per state. */
+  /** The sellers that have unfinished events, with one entry for each state. */
   readonly senders: readonly SenderStats[];
-  /** False if the store cannot count and a state has `most` events or more; then only the oldest are counted. */
+  /**
+   * False if the store cannot count, and a state has at least `most` events (the argument of `stats`). Then only the
+   * oldest events are counted.
+   */
   readonly isComplete: boolean;
 }
 
@@ -115,9 +120,9 @@ export interface RedriveManyQuery {
   readonly dryRun: boolean;
   /** The agent URL of the sender. Default: all senders. */
   readonly sender?: string;
-  /** The time before which the events were stored, Unix ms on the store's clock. */
+  /** Selects events that were stored before this time, Unix ms on the store's clock. Default: any time. */
   readonly before?: number;
-  /** A text that `lastError` contains, as it is written there. */
+  /** A text that the event's `lastError` contains, in the same letter case. Default: any error. */
   readonly error?: string;
 }
 
@@ -131,15 +136,15 @@ export interface DiscardManyQuery extends RedriveManyQuery {
 }
 
 /**
- * The result of `receiver.inbox.redriveMany` or `discardMany`: the number of events that matched, and the number by
- * result.
+ * The result of `receiver.inbox.redriveMany` or `discardMany`: the number of events that matched, and the number of
+ * events with each result.
  */
 export interface ManyResult<R extends string> {
   /** The number of events that matched. */
   readonly matched: number;
-  /** The number of matching events by agent URL. */
+  /** The number of matching events of each sender, by agent URL. */
   readonly senders: Readonly<Record<string, number>>;
-  /** The number of events by result; empty after a `dryRun`. */
+  /** The number of events with each result; empty after a `dryRun`. */
   readonly results: Readonly<Partial<Record<R, number>>>;
 }
 
@@ -151,31 +156,36 @@ export interface ManyResult<R extends string> {
 export interface ReceiverInbox {
   /** Lists events, oldest first, in pages, without bodies. */
   readonly list: (query: InboxListQuery) => Promise<SeenEvents>;
-  /** Returns one event with its body and its last error; undefined if there is none. */
+  /** Returns one event with its body and its last error; undefined if there is no such event. */
   readonly inspect: (sender: string, idempotencyKey: string) => Promise<SeenEvent | undefined>;
   /**
-   * Runs a DEAD event again, with all its attempts. In mode `inbox` it goes back to the workers. In mode `inline`
-   * its handler runs in this process before the promise settles.
+   * Runs a DEAD event again, with the full number of attempts. In mode `inbox`, the event goes back to the workers. In
+   * mode `inline`, its handler runs in this process before the promise settles.
    *
-   * In mode `inline` a stuck event is run too: `queued`, or `leased` by a process that died.
+   * In mode `inline`, a stuck event is run too: `queued`, or `leased` by a process that died.
    */
   readonly redrive: (sender: string, idempotencyKey: string) => Promise<RedriveResult>;
-  /** Ends a DEAD or queued event without handling it. Its duplicates are answered 200. `other`: it runs, or is done. */
+  /**
+   * Ends a DEAD or queued event without handling it. Later deliveries of the event are answered 200. `other`: the event
+   * is running or done.
+   */
   readonly discard: (sender: string, idempotencyKey: string) => Promise<DiscardResult>;
   /**
-   * Counts events by sender and state. The store counts them; a store that cannot is read in pages of 1 000
-   * records.
+   * Counts events by sender and state. If the store cannot count, its events are read in pages of 1 000.
    * @param query `most`: the number of events of one state after which reading pages ends. Default: 100 000.
    */
   readonly stats: (query?: { readonly most?: number }) => Promise<InboxStats>;
   /**
    * Runs every matching DEAD event again, the oldest first, each at most once per call. Mode `inbox` redrives four
-   * at a time. Mode `inline` runs one after the other, and also those that the command line has queued and no
-   * worker runs.
+   * events at a time. Mode `inline` runs one event after the other. It also runs stuck events, e.g. those that the
+   * command line has queued and no worker runs.
    *
-   * If it rejects or the process ends, the next call continues with the remaining events.
+   * If the call rejects or the process ends, the next call continues with the remaining events.
    */
   readonly redriveMany: (query: RedriveManyQuery) => Promise<ManyResult<RedriveResult>>;
-  /** Discards every matching event, as `redriveMany` redrives. `other`: the event left the state meanwhile. */
+  /**
+   * Ends every matching event without handling it, in the same way as `redriveMany`: the oldest first, four at a time.
+   * Result `other`: the event has left the state meanwhile.
+   */
   readonly discardMany: (query: DiscardManyQuery) => Promise<ManyResult<DiscardResult>>;
 }

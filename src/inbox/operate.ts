@@ -1,5 +1,5 @@
-// Lists, runs again and ends stored events for operators: `receiver.inbox` (admission.md §4.10).
-// Made by the receiver through `work.ts`; the command line's verb `inbox` uses its parts without a receiver.
+// Implements `receiver.inbox`: operators list stored events, run them again, or end them (admission.md §4.10).
+// The receiver loads it through `work.ts`; the command `proto-webhooks inbox` uses its functions without a receiver.
 
 import { flag, oneOf, onlyKnown, text, wholeNumber } from '../config/validate.ts';
 import { deliveryId } from '../shared/delivery.ts';
@@ -42,7 +42,7 @@ import type {
   RedriveResult,
 } from './inbox-contract.ts';
 
-/** A stored event that must run now, with its body and the event parsed from it. */
+/** A stored event that must run now, with its stored body and the event that was parsed from it. */
 interface Kept {
   readonly sender: string;
   readonly key: string;
@@ -50,7 +50,7 @@ interface Kept {
   readonly copy: FirstCopy;
 }
 
-/** The request that a delivery of the same bytes would make, but without a nonce: nobody signed this one. */
+/** Builds the store request of a webhook with the same body. It has no nonce, because there is no new signature. */
 function acceptRequest({ sender, body, copy }: Kept, context: ReadyContext): AcceptRequest {
   const { config, hashes, registrations } = context;
   const known = config.senders.fixed?.find(({ agentUrl }) => agentUrl === sender);
@@ -79,7 +79,8 @@ async function runHere(
   const arrivedAt = context.now();
   const log = boundLogger(context.logger, { sender, key, deliveryId: id });
   const origin = originOf(context.config, sender);
-  // No seller and no worker brings this event again. So a failure must make it DEAD, not leave it waiting.
+  // `once: true`: a failed handler makes the event DEAD immediately, because no seller and no worker would run it
+  // again.
   const won: AdmittedEvent = {
     kind: 'won',
     origin,
@@ -97,7 +98,7 @@ async function runHere(
     return 'busy';
   }
   const result = await settle(await dispatch(run, context, log), context, { log, background, arrivedAt });
-  // The run is not settled: the handler goes on after its deadline, or another owner has the event.
+  // `busy`: the handler goes on after its deadline, or another process has taken the lease of the event.
   return result.kind === 'settled' ? result.state : 'busy';
 }
 
@@ -110,8 +111,8 @@ function resultOf(decision: Exclude<AcceptDecision, Win>): RedriveResult {
 }
 
 /**
- * Mode `inline`: runs a DEAD or stuck event's handler in this process (admission.md §4.10).
- * @throws Fault `misconfigured` if the stored body cannot be read any more; nothing has changed then.
+ * Runs the handler of a DEAD or stuck event (`isStuck`) in this process, for mode `inline` (admission.md §4.10).
+ * @throws Fault `misconfigured` if the stored body can no longer be read; nothing has changed then.
  */
 export async function redriveInline(
   { sender, key }: Pick<Kept, 'sender' | 'key'>,
@@ -123,7 +124,7 @@ export async function redriveInline(
   if (!record) return 'absent';
   const { body } = record;
   if (!body) return 'other';
-  // Even if its lease has expired, an event that runs in this process is not started again.
+  // An event that already runs in this process is not started again, even if its lease has expired.
   const id = deliveryId(context.hashes, sender, key);
   if (context.running.has(id)) return 'busy';
   const kept = {
@@ -140,7 +141,7 @@ export async function redriveInline(
   return runHere(kept, decision, context, background);
 }
 
-/** Adds the ids by which alarms and log lines name the event. */
+/** Adds to a stored event the ids by which alarms and log lines name it. */
 export function seenEvent(record: InboxRecord, context: ReadContext): SeenEvent {
   const { sender, key } = record;
   return {
@@ -151,18 +152,18 @@ export function seenEvent(record: InboxRecord, context: ReadContext): SeenEvent 
 }
 
 const STATES = ['queued', 'leased', 'dead'] as const;
-/** DEAD events come first. An event that becomes DEAD by its run here is then not processed a second time. */
+/** DEAD events come first, because an event that becomes DEAD by its run here must not run here again. */
 const DEAD_FIRST = ['dead', 'queued', 'leased'] as const;
 
-/** Records read by one call of the store, and so the most that are in memory at once. */
+/** The number of records that one call of the store returns, and so the most that are in memory together. */
 const PAGE = 1_000;
-/** Most events processed at a time. More could use up a connection pool, and deliveries would have to wait. */
+/** The most events that are processed together. More could take all connections, and deliveries would have to wait. */
 export const WIDTH = 4;
 
 type Pages = Pick<StoreInbox, 'list'>;
 type Counted = Pick<StoreInbox, 'list' | 'counts'>;
 
-/** Oldest first. An event that changes its state meanwhile is seen at most once; a new one may be missed. */
+/** Yields the events of one state in pages, oldest first, each at most once. Events added meanwhile may be missed. */
 async function* pagesOf(inbox: Pages, query: Omit<InboxQuery, 'limit' | 'after'>) {
   let after: string | undefined;
   do {
@@ -180,10 +181,10 @@ async function* pagesOfStates(
   for (const state of states) yield* pagesOf(inbox, { state, ...(sender !== undefined && { sender }) });
 }
 
-/** Nobody brings these again: the seller was told 200, then the process died or gave them to workers. */
+/** True if the event's webhook was answered 200, so that the seller does not send it again, but it is not handled. */
 const isStuck = ({ acked, source = 'webhook' }: InboxRecord): boolean => acked && source === 'webhook';
 
-/** Implements `ReceiverInbox.stats`. Without `counts`, pages are read until `most` of a state are counted. */
+/** Counts events for `stats`. If the store has no `counts`, reads pages until a state has `most` events. */
 export async function statsOf(inbox: Counted, most: number): Promise<InboxStats> {
   const counts = { queued: 0, leased: 0, dead: 0 };
   const found = await inbox.counts?.();
@@ -213,7 +214,7 @@ export async function statsOf(inbox: Counted, most: number): Promise<InboxStats>
 const byState = (one: InboxCount, other: InboxCount): number =>
   STATES.indexOf(one.state) - STATES.indexOf(other.state) || (one.sender < other.sender ? -1 : 1);
 
-/** @throws ConfigError for an unknown member, or a limit that is not a whole number. */
+/** Returns the checked `most` of a query of `stats`. @throws ConfigError for an unknown member or a wrong `most`. */
 export function checkedStats(query: { readonly most?: number } = {}): number {
   onlyKnown('inbox.stats', query, { most: true });
   return wholeNumber('inbox.stats: most', query.most, 100_000);
@@ -221,18 +222,18 @@ export function checkedStats(query: { readonly most?: number } = {}): number {
 
 const FILTER_NAMES = { sender: true, before: true, error: true, dryRun: true } as const;
 
-/** Checked filter of `redriveMany` or `discardMany`. */
+/** The checked query of `redriveMany` or `discardMany`. */
 export interface Filter {
   readonly state: 'dead' | 'queued';
   readonly sender?: string;
   readonly before: number;
   readonly error: string;
   readonly dryRun: boolean;
-  /** True to include stuck events (`isStuck`). They wait for a worker, and in mode `inline` there may be none. */
+  /** True to include stuck events (`isStuck`). They wait for a worker, and mode `inline` may have no worker. */
   readonly withStuck?: boolean;
 }
 
-/** @throws ConfigError also for callers in JavaScript: a misspelt member would match every event. */
+/** Checks the query. An unknown member is refused: a misspelt condition would match every event. @throws ConfigError */
 export function checkedFilter(
   method: 'redriveMany' | 'discardMany',
   query: RedriveManyQuery | DiscardManyQuery | undefined,
@@ -254,9 +255,8 @@ export function checkedFilter(
 }
 
 /**
- * Calls `act` once for each matching event; one that becomes DEAD again meanwhile has been passed already. If
- * it rejects, changes made so far stay, and the next call takes the remaining events.
- * @param width most events at a time.
+ * Calls `act` once for each matching event, for `width` events at a time, even if an event becomes DEAD again.
+ * If `act` rejects, the changes so far stay, and a further call of `actOnMany` handles the remaining events.
  * @param act changes one event and returns the result.
  */
 export async function actOnMany<R extends string>(
@@ -293,10 +293,10 @@ const LIST_DEFAULT = 100;
 const LIST_MOST = 1_000;
 const QUERY_NAMES = { state: true, sender: true, limit: true, after: true } as const;
 
-/** Checks callers in JavaScript too: a mistake must not look like an empty inbox. @throws ConfigError */
+/** Checks the query of `list`. A mistake must not look like an empty inbox, so it is refused. @throws ConfigError */
 function checkedQuery(query: InboxListQuery | undefined): InboxQuery {
   const { limit, state, sender, after }: Partial<InboxListQuery> = query ?? {};
-  // The name `next` instead of `after` would return the first page again and again.
+  // An unknown name is refused: with `next` in place of `after`, the first page would be returned again and again.
   onlyKnown('inbox.list', query ?? {}, QUERY_NAMES);
   if (state === undefined) throw new ConfigError(`inbox.list: state is missing: ${STATES.join(', ')}.`);
   oneOf('inbox.list: state', state, STATES);
@@ -308,13 +308,13 @@ function checkedQuery(query: InboxListQuery | undefined): InboxQuery {
   };
 }
 
-/** @throws ConfigError */
+/** Checks the sender and the idempotency key of one event. @throws ConfigError */
 function checkKey(method: string, sender: string, key: string): void {
   text(`inbox.${method}: sender`, sender);
   text(`inbox.${method}: idempotencyKey`, key);
 }
 
-/** Counts the work like a delivery, so that `stop()` waits for it. */
+/** Counts the work as a running delivery, so that `stop()` waits for it. */
 async function counted<T>({ arrived, answered }: Lifecycle, work: () => Promise<T>): Promise<T> {
   arrived();
   try {
@@ -324,11 +324,14 @@ async function counted<T>({ arrived, answered }: Lifecycle, work: () => Promise<
   }
 }
 
-/** Creates `receiver.inbox`; a redrive depends on the receiver's mode. */
+/** Creates `receiver.inbox`. Its `redrive` depends on the receiver's mode. */
 export function createReceiverInbox(context: ReceiverContext, lifecycle: Lifecycle): ReceiverInbox {
   const { store, startup, config, wakeSignal } = context;
 
-  /** @throws ConfigError if the store has no inbox or fails the check; Fault if unreachable or stopping. */
+  /**
+   * Waits for the startup check, and returns the store's inbox.
+   * @throws ConfigError: no inbox, or the check failed. Fault: the store is unreachable, or the receiver stops.
+   */
   async function opened(): Promise<{ readonly inbox: StoreInbox; readonly ready: ReadyContext }> {
     if (!store.inbox) {
       throw new ConfigError(
@@ -350,7 +353,7 @@ export function createReceiverInbox(context: ReceiverContext, lifecycle: Lifecyc
     return result;
   }
 
-  /** Runs one of many. While the receiver stops none begins; `stop()` waits for those that have begun. */
+  /** Processes one of many events; `stop()` waits for it. @throws Fault `shutting_down` if the receiver is stopping. */
   function unlessStopping<T>(work: () => Promise<T>): Promise<T> {
     if (lifecycle.stopping()) throw new Fault('shutting_down', 'the receiver stops');
     return counted(lifecycle, work);

@@ -1,9 +1,9 @@
 // A sleep that can be ended early, so that an event queued in this process does not wait for the next poll.
-// Made once per receiver: the worker waits, and whatever queues an event or frees a handler notifies.
+// Each receiver has one: its worker sleeps, and code that queues an event or ends a handler wakes the worker.
 
 /**
- * A sleep that can be ended early. A notification before the sleep ends the next sleep at once, so that none is
- * lost.
+ * A sleep that can be ended early. A notification that comes before a sleep makes the next sleep end immediately, so
+ * that no notification is lost.
  */
 export interface WakeSignal {
   readonly notify: () => void;

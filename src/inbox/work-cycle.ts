@@ -1,4 +1,5 @@
-// One cycle of a worker: decides if it may lease, leases due events and runs each (admission.md §4.6, §4.12).
+// One cycle of a worker: leases due events from the store, if this is allowed now, and runs their handlers
+// (admission.md §4.6, §4.12).
 // Called by `worker.ts`, which repeats it and decides how many events a cycle may lease.
 
 import type { AlarmCode } from '../shared/codes.ts';
@@ -17,24 +18,27 @@ import { originOf, readStored, type Started, type AdmittedEvent } from '../stage
 import type { LeasedEvent, LeaseDueRequest, StoreInbox } from '../stores/store.ts';
 
 /**
- * Longest wait before a failing store is called again, ms. The wait begins at 2 `pollMs` and doubles; up to half is
- * subtracted at random.
+ * The longest wait before a failing store is called again, ms. The wait begins at twice `pollMs` and doubles with each
+ * failure. Up to half of it is subtracted at random.
  */
 const LONGEST_IDLE_MS = 30_000;
 
-/** Alarms for faults of the store that its owner must repair. */
+/** The alarms for faults of the store that its operator must repair. */
 const FAULT_ALARMS: Readonly<Partial<Record<UnavailableCode, AlarmCode>>> = {
   misconfigured: 'misconfigured',
   not_durable: 'durability_lowered',
 };
 
 interface Failures {
-  /** Records the failure, and returns the wait before the next try, ms. */
+  /** Records a failed call of the store, and returns the wait before the next attempt, ms. */
   readonly delayAfter: (error: unknown, what: string) => number;
   readonly over: () => void;
 }
 
-/** Counts failed calls of the store, which may be unreachable for some time and is called until it answers. */
+/**
+ * Counts failed calls of the store, and chooses the waits between them. The store is called until it answers, because
+ * it may be unreachable for some time.
+ */
 export function createFailures({
   config,
   logger,
@@ -68,7 +72,8 @@ export function createFailures({
 }
 
 /**
- * The leased event as `dispatch` and `settle` take it. It runs even if its sender is no longer configured.
+ * Converts a leased event into the form that `dispatch` and `settle` take. The event runs even if its sender is no
+ * longer configured.
  */
 export function wonOf(event: LeasedEvent, context: ReadyContext): AdmittedEvent {
   const { sender, key, lease, waitedMs, traceparent, url } = event;
@@ -89,8 +94,8 @@ export function wonOf(event: LeasedEvent, context: ReadyContext): AdmittedEvent 
 }
 
 /**
- * Runs a leased event's handler, and completes or fails the event. Resolves when the handler has settled or is
- * counted as crashed. Never rejects: if the end cannot be stored, the lease expires and the event is leased again.
+ * Runs the handler of a leased event, and stores success or failure. Resolves when the handler has settled or is
+ * counted as crashed. Never rejects: if the result cannot be stored, the lease expires and the event is leased again.
  */
 export async function runLeased(run: Started, context: ReadyContext, abort: AbortController): Promise<void> {
   const { deliveryId: id, key, lease, origin } = run.won;
@@ -119,45 +124,48 @@ export async function runLeased(run: Started, context: ReadyContext, abort: Abor
   }
 }
 
-/** Events to lease in a cycle: any that are due, or one suspect that must run alone (admission.md §4.6). */
+/**
+ * The events that a cycle leases. `any`: all that are due. `alone`: one suspect (an event whose process died while it
+ * ran), which must run alone (admission.md §4.6).
+ */
 export type Next = 'any' | 'alone';
 
 interface RoundRequest {
-  /** Most events to lease. */
+  /** The largest number of events to lease. */
   readonly max: number;
   readonly next: Next;
 }
 
 interface RoundResult {
-  /** Wait before the next round. Ms. */
+  /** The wait before the next cycle. Ms. */
   readonly idleMs: number;
   /** The kind of events that the next cycle leases. */
   readonly next: Next;
 }
 
-/** Calls of the store by one worker. */
+/** The calls that one worker makes to the store. */
 interface WorkCycle {
-  /** Makes one call of the store and passes each leased event to `take`. Never rejects. */
+  /** Makes one call to lease events, and passes each leased event to `take`. Never rejects. */
   readonly lease: (
     request: RoundRequest,
     take: (event: LeasedEvent) => Promise<unknown>,
   ) => Promise<RoundResult>;
-  /** Called after a sleep that the worker intended, which is no gap in the contact with the store. Ms. */
+  /** Called after an intended sleep of `ms`, so that the sleep does not count as time without contact to the store. */
   readonly wasIdle: (ms: number) => void;
 }
 
-/** Shortest wait of an idle worker, even if an event is due sooner. Ms. */
+/** The shortest wait of an idle worker, even if an event is due sooner. Ms. */
 const SHORTEST_IDLE_MS = 20;
 
 /**
- * Time since the store last answered, although it was called or because the process stood still. After more than a
- * lease, the leases of all processes may have expired. Their owners are then given time to renew them (admission.md
- * §4.6).
+ * Measures the time since the store last answered, without intended sleeps. It grows while the store is unreachable, or
+ * while the process stands still. After more than a lease, the leases of all processes may have expired. The worker
+ * then gives the other processes time to renew their leases (admission.md §4.6).
  */
 interface Gap {
   /**
    * Called when the store has answered.
-   * @param at start of the call, as `performance.now()`.
+   * @param at the start of the call, as `performance.now()`.
    */
   readonly heard: (at: number) => void;
   readonly failed: () => void;
@@ -177,7 +185,8 @@ function createGap(leaseMs: number): Gap {
       isAway = true;
     },
     wasIdle(ms) {
-      // A timer is always a little late. If it is late by more than a lease, the process stood still.
+      // A timer is always a little late. If it is late by more than a lease, the process stood still, and the sleep
+      // counts as a gap.
       if (!isAway && performance.now() - since - ms <= leaseMs) since = performance.now();
     },
     ms: () => performance.now() - since,
@@ -191,11 +200,14 @@ export function createWorkCycle(context: ReadyContext, inbox: StoreInbox): WorkC
   const failures = createFailures(context);
   const gap = createGap(leaseMs);
   let quietUntil = -Infinity;
-  // The same owner id is used until a call is answered. If an answer is lost, the store recognises its leases as
-  // this worker's own, which nobody runs.
+  // The owner id of this worker's next leases. It stays the same until a call is answered. If an answer is lost, the
+  // store can then tell that nobody runs the events leased in that call.
   let owner = context.newId();
 
-  /** Time in ms until events may be leased. Rejects if the store is still unreachable. */
+  /**
+   * Returns the time until events may be leased, ms; 0 or less: now. After a gap of more than a lease, other processes
+   * first get time to renew their leases. Rejects if the store is still unreachable.
+   */
   async function quietMs(): Promise<number> {
     if (gap.ms() > leaseMs) {
       const asked = performance.now();
@@ -248,11 +260,13 @@ export function createWorkCycle(context: ReadyContext, inbox: StoreInbox): WorkC
         const quiet = await quietMs();
         if (quiet > 0) return { idleMs: quiet, next: request.next };
         const result = await ask(request, take);
-        // The slot for suspects is taken or reserved, so the next cycle leases other events.
+        // This process's only slot for suspects (events whose process died while they ran) is taken. So the next cycle
+        // leases other events.
         if (!result) return { idleMs: worker.pollMs, next: 'any' };
         const { events, died, suspectDue, nextDueMs = worker.pollMs } = result;
         failures.over();
-        // After a suspect, or if another worker has it, the next cycle leases other events.
+        // A suspect (an event whose process died while it ran) is leased alone in the next cycle. After a cycle with
+        // `alone`, other events have their turn.
         const next = suspectDue && request.next === 'any' ? 'alone' : 'any';
         const hasMore = next === 'alone' || events.length + died.length > 0;
         const idleMs = hasMore ? 0 : Math.max(SHORTEST_IDLE_MS, Math.min(nextDueMs, worker.pollMs));

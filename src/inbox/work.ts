@@ -1,5 +1,4 @@
-// Bundles worker, operator and `observe` into one module, and so into one chunk that is loaded when it is
-// needed.
+// Bundles the worker, `receiver.inbox` and `observe` into one module, and so into one chunk that is loaded on demand.
 // Imported by `receiver/inbox-on-demand.ts` alone.
 
 export { observeWith } from '../receiver/observe.ts';

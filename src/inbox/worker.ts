@@ -1,5 +1,5 @@
 // Leases due events repeatedly and runs their handlers, a limited number at a time (admission.md §4.14).
-// Begun by `receiver.start()` through `work.ts`; `work-cycle.ts` makes the calls of the store.
+// Started by `receiver.start()` through `work.ts`; `work-cycle.ts` makes the calls of the store.
 
 import { settledWithin } from '../shared/time-limits.ts';
 import { ConfigError, Fault, isOfKind } from '../shared/errors.ts';
@@ -11,9 +11,9 @@ import type { LeasedEvent, StoreInbox } from '../stores/store.ts';
 import type { WakeSignal } from './wake-signal.ts';
 import { createFailures, createWorkCycle, type Next, runLeased, wonOf } from './work-cycle.ts';
 
-/** Leases due events and runs them in this process. */
+/** A worker, which leases due events and runs them in this process. */
 export interface Worker {
-  /** Begins. A second call does nothing. */
+  /** Starts to lease events. A second call does nothing. */
   readonly start: () => void;
   /**
    * Leases no more events, returns events that were not started, and waits for running handlers, at most `graceMs`
@@ -22,10 +22,13 @@ export interface Worker {
   readonly stop: (graceMs: number) => Promise<void>;
 }
 
-/** Time for which workers do not lease an event again that was leased to a process which already runs it. Ms. */
+/**
+ * If the store leases an event that this process already runs, the worker returns it. The event is then not leased
+ * again for this time. Ms.
+ */
 const AGAIN_MS = 1_000;
 
-/** Handlers that are running. */
+/** The handlers that this worker is running. */
 interface Runs {
   readonly size: () => number;
   readonly begin: (run: Started) => void;
@@ -41,7 +44,8 @@ function createRuns(context: ReadyContext, wakeSignal: WakeSignal): Runs {
       const abort = new AbortController();
       const run = runLeased(one, context, abort).finally(() => {
         running.delete(abort);
-        // A handler is free now, and perhaps a task, so the worker asks for events at once.
+        // A handler is free now, and perhaps another event of the same task can run. So the worker looks for events
+        // immediately.
         wakeSignal.notify();
       });
       running.set(abort, run);
@@ -53,17 +57,14 @@ function createRuns(context: ReadyContext, wakeSignal: WakeSignal): Runs {
   };
 }
 
-/** Waits for `over`, at most `graceMs`; calls `warn` when three quarters of that have passed. */
+/** Waits for `over`, at most `graceMs`. Calls `warn` after three quarters of that time. */
 async function waitFor(over: Promise<unknown>, graceMs: number, warn: () => void): Promise<void> {
   const warning = setTimeout(warn, graceMs * 0.75);
   await settledWithin(over, graceMs);
   clearTimeout(warning);
 }
 
-/**
- * Creates a worker that has not begun.
- * @param inbox the store's inbox.
- */
+/** Creates a worker, which does nothing before `start`. */
 export function createWorker(context: ReadyContext, inbox: StoreInbox, wakeSignal: WakeSignal): Worker {
   const { running } = context;
   const { concurrency, batch, pollMs } = context.config.worker;
@@ -76,18 +77,20 @@ export function createWorker(context: ReadyContext, inbox: StoreInbox, wakeSigna
   async function take(event: LeasedEvent): Promise<void> {
     const { sender, key, lease } = event;
     const unstarted = { sender, key, owner: lease.owner };
-    // Frees the slot for suspects that the worker reserved; a suspect takes the slot when it starts.
+    // Frees this process's slot for suspects (events whose process died while they ran), which the worker reserved
+    // before it leased. If this event is a suspect, `started` takes the slot again.
     running.release(WORKER);
     if (stopping) return giveBack(unstarted, context);
     const run = started(wonOf(event, context), running);
-    // Happens if the store ignores `except`. An event that already runs here is not started a second time.
+    // `started` returned undefined: the event already runs here, e.g. because the store ignores `except`. It is given
+    // back, and not started a second time.
     if (!run) return giveBack(unstarted, context, AGAIN_MS);
     runs.begin(run);
   }
 
   /**
-   * Number of events that may be leased now; for a suspect one, and none while anything else runs
-   * (admission.md §4.6).
+   * Returns the number of events that may be leased now. A suspect (an event whose process died while it ran) must run
+   * alone (admission.md §4.6). So it is leased only if nothing else runs, and nothing is leased while it runs.
    */
   function room(): number {
     if (next === 'alone') return running.all().length > 0 ? 0 : 1;
@@ -121,7 +124,7 @@ export function createWorker(context: ReadyContext, inbox: StoreInbox, wakeSigna
     async stop(graceMs) {
       stopping = true;
       wakeSignal.notify();
-      // A call of the store may still be in progress and return events; those are given back to the queue.
+      // A call of the store that is in progress may still lease events. `take` gives these events back to the queue.
       const over = Promise.resolve(working).then(() => runs.settled());
       await waitFor(over, graceMs, () => runs.abort(new Fault('shutting_down', 'the worker stops')));
       const left = runs.size();
@@ -135,9 +138,9 @@ export function createWorker(context: ReadyContext, inbox: StoreInbox, wakeSigna
 }
 
 /**
- * Starts the worker of a started receiver (admission.md §4.14). If the store is unreachable it tries again.
- * Otherwise a process that starts before its database would have to be started again by somebody.
- * @param stopping ends these tries.
+ * Starts the worker of a started receiver (admission.md §4.14). If the store is unreachable, it tries again, so that a
+ * process may start before its database.
+ * @param stopping ends the attempts to start.
  * @param begin receives the worker and starts it.
  * @throws ConfigError (rejects) if the startup check throws one.
  */

@@ -1,4 +1,4 @@
-// Follows the redirects of an adagents.json within its registrable domain (verification.md §5.10).
+// Follows HTTP redirects of a publisher's adagents.json, within one registrable domain only (verification.md §5.10).
 // Called by `fetchDocument` for documents whose kind allows redirects.
 
 import { sameRegistrableDomain } from './registrable-domain.ts';
@@ -10,7 +10,7 @@ const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
 const MAX_HOPS = 3;
 
 interface RedirectRules {
-  /** Makes one request, to which all rules of a key fetch apply. */
+  /** Sends one GET request under the rules for key documents, such as the time limit. */
   readonly get: (url: string) => Promise<Response>;
   readonly allowLoopback: boolean;
 }

@@ -1,5 +1,5 @@
 // Reads a publisher's adagents.json into the keys that it pins for agents (verification.md §5.5).
-// Called by `publisher-pins.ts`, as `parse` of its two kinds of documents.
+// Called by `publisher-pins.ts` for a publisher's own file, and for a file to which that one points.
 
 import { revokedSince } from '../auth/rfc9421/revoked-at.ts';
 import { isJsonObject, type JsonObject, present } from '../codec/members.ts';
@@ -16,9 +16,12 @@ export interface AdAgents {
    * says why that agent's list is invalid. One invalid list does not invalidate the other agents' entries.
    */
   readonly pinned: ReadonlyMap<string, KeySet | string>;
-  /** Absolute URL of the authoritative file, if this file has only `authoritative_location`. */
+  /** The absolute URL of the file that holds the list, if this file only points there by `authoritative_location`. */
   readonly next?: string;
-  /** Set if another file pointed to this one: the agents listed here. This file says nothing about other agents. */
+  /**
+   * The URLs of all agents in this file. Set only if another file pointed to this file. For an agent that is not among
+   * them, this file is then rejected.
+   */
   readonly mustList?: ReadonlySet<string>;
 }
 
@@ -28,7 +31,10 @@ function pointerTo(location: unknown): Parsed<AdAgents> {
     : { ok: false, reason: 'authoritative_location is not an absolute URL' };
 }
 
-/** The longest agent URL, and the longest key list as JSON, that is kept of an entry. Characters. */
+/**
+ * The maximum number of characters of an agent URL, and of one agent's keys as JSON. An entry with a longer URL is
+ * ignored; a longer key list is invalid.
+ */
 const MAX_ENTRY = 16_384;
 
 /**
@@ -63,7 +69,7 @@ function pinsOf(
   return { value: { pinned, ...listed }, ...warning };
 }
 
-/** Most agents that a warning names. */
+/** The maximum number of agents that one warning names. */
 const MAX_WARNINGS = 4;
 
 type AgentEntry = JsonObject & { readonly url: string };
@@ -76,8 +82,8 @@ function agentEntries(agents: readonly unknown[]): AgentEntry[] {
 }
 
 /**
- * Collects key lists by agent. An agent may have several entries, each for some of the publisher's properties; the
- * keys of all its entries form one set.
+ * Collects the key lists of each agent. An agent may have several entries, each for some of the publisher's
+ * properties; the keys of all these entries form one set.
  */
 function keyListsByAgent(agents: readonly AgentEntry[]): Map<string, unknown[]> {
   const lists = new Map<string, unknown[]>();
@@ -92,9 +98,10 @@ function keyListsByAgent(agents: readonly AgentEntry[]): Map<string, unknown[]> 
 }
 
 /**
- * Parses an agent's lists strictly: one invalid entry rejects the whole list, because skipping it could refuse a
- * genuine key of the seller. The exception is a `kid` with several different keys: only that `kid` is dropped.
- * Returns undefined if nothing is pinned.
+ * Parses an agent's key lists strictly: one invalid entry rejects the whole list. If only the invalid entry were
+ * skipped, the seller's genuine key might be missing and its deliveries refused.
+ * The exception is a `kid` with several different keys: only that `kid` is dropped. Returns undefined if the lists
+ * have no key.
  */
 function pinnedSet(lists: readonly unknown[]): Parsed<KeySet> | undefined {
   const broken = (reason: string): Parsed<KeySet> => ({ ok: false, reason });

@@ -1,61 +1,77 @@
-// Counts signing keys that come into use, and alarms if there are unusually many (option
+// Counts signing keys that come into use, and raises an alarm if there are unusually many (option
 // `advanced.admissionPressure`).
-// Called by the key resolver for each candidate; refuses nothing. `receiver.health()` shows the counts.
+// Called by the key resolver for each key that may verify a delivery; no delivery is refused because of the count.
+// `receiver.health()` shows the counts.
 
 import type { RaiseAlarm } from '../shared/alarms.ts';
 
 /**
  * The thresholds of the alarm for an unusual number of new signing keys: the option `advanced.admissionPressure`. A
- * key id counts once, when it is first found in the keys of a configured sender, so others cannot raise the count.
+ * key id counts once, when it is first found among the keys of a configured sender. So unauthenticated callers cannot
+ * raise the count.
  *
- * The compared value is the number of new key ids of all senders in the last 5 minutes. Each threshold is off unless
- * it is set, and none refuses a delivery. `receiver.health()` always shows the values.
+ * The number of new key ids of all senders in the last 5 minutes is compared with each threshold. Each threshold is
+ * off unless it is set, and none refuses a delivery. `receiver.health()` always shows the values.
  */
 export interface AdmissionPressure {
-  /** The largest multiple of the mean per 5 minutes over the hour before. It is judged after one hour. */
+  /**
+   * A multiple of the mean number of new key ids per 5 minutes in the preceding hour. A higher number in the last 5
+   * minutes raises the alarm. The alarm is off in the first 65 minutes after the first key id.
+   */
   readonly shortRatio?: number;
-  /** The largest multiple of the mean per 5 minutes over the 6 hours before. It is judged after 6 hours. */
+  /**
+   * A multiple of the mean number of new key ids per 5 minutes in the preceding 6 hours. A higher number in the last 5
+   * minutes raises the alarm. The alarm is off in the first 6 hours and 5 minutes after the first key id.
+   */
   readonly mediumRatio?: number;
-  /** The largest multiple of the mean per 5 minutes over the 24 hours before. It is judged after 24 hours. */
+  /**
+   * A multiple of the mean number of new key ids per 5 minutes in the preceding 24 hours. A higher number in the last 5
+   * minutes raises the alarm. The alarm is off in the first 24 hours and 5 minutes after the first key id.
+   */
   readonly longRatio?: number;
   /**
-   * The largest number: `absolute` + `proportional` × the key ids known before (0.1: a tenth of them). It is judged
-   * from 5 minutes after the start, when most keys in use are known.
+   * The limit of new key ids in 5 minutes: `absolute` + `proportional` × the number of key ids known before (0.1: a
+   * tenth of them). A higher number raises the alarm. The alarm is off in the first 5 minutes after the first key id,
+   * because then most keys are new to the process.
    */
   readonly ceiling?: { readonly absolute: number; readonly proportional: number };
 }
 
 /**
- * The number of signing keys that came into use in the last 5 minutes, over all senders, as `receiver.health()`
- * shows it. It is counted even if no threshold of `AdmissionPressure` is set.
+ * Counts of new signing keys of all senders, as `receiver.health()` shows them. They are kept even if no threshold of
+ * `AdmissionPressure` is set.
  */
 export interface PressureState {
-  /** The key ids first seen in the last 5 minutes. */
+  /** The number of key ids first seen in the last 5 minutes. */
   readonly recent: number;
-  /** The key ids that this process has seen and still remembers. */
+  /** The number of key ids that this process has seen and still remembers. */
   readonly known: number;
   /**
-   * The values that the thresholds of the same names are compared with. Each is absent until its time span has
-   * passed.
+   * For each threshold of `AdmissionPressure` that is a ratio, the current multiple of the mean. Each is absent until
+   * its period (1, 6 or 24 hours) and 5 more minutes have passed.
    */
   readonly ratios: Readonly<Partial<Record<'shortRatio' | 'mediumRatio' | 'longRatio', number>>>;
 }
 
 interface PressureOptions {
   readonly thresholds: AdmissionPressure;
-  /** Unix ms. */
+  /** Returns the current time, Unix ms. */
   readonly now: () => number;
   readonly raiseAlarm: RaiseAlarm;
 }
 
-/** Minutes over which key ids are counted: the mean of a shorter time would jump with each key. */
+/**
+ * The length in minutes of the window in which new key ids are counted. In a shorter window, single keys would change
+ * the result too much.
+ */
 const WINDOW_MIN = 5;
 /**
- * A mean below one new key is treated as one. Otherwise the first key after a quiet day would exceed every ratio.
+ * The least mean that a ratio is computed with. With a mean near 0, the first new key after a quiet day would exceed
+ * every ratio.
  */
 const LEAST_MEAN = 1;
 
-/** Length of the period before the window with which each ratio compares. Minutes. */
+/** The minutes before the current 5-minute window from which each ratio takes its mean. */
 const LOOK_BACK: Readonly<Record<'shortRatio' | 'mediumRatio' | 'longRatio', number>> = {
   shortRatio: 60,
   mediumRatio: 360,
@@ -64,8 +80,8 @@ const LOOK_BACK: Readonly<Record<'shortRatio' | 'mediumRatio' | 'longRatio', num
 const RATIOS = ['shortRatio', 'mediumRatio', 'longRatio'] as const;
 
 /**
- * The mean number of new keys per 5 minutes over the `back` minutes before the judged window. Undefined until that
- * much time has been observed.
+ * Returns the mean number of new keys per 5 minutes in the `back` minutes before the current 5-minute window. Undefined
+ * until the history covers both periods.
  */
 function meanOf(history: KeyHistory, back: number): number | undefined {
   if (history.minutes() < back + WINDOW_MIN) return undefined;
@@ -93,14 +109,17 @@ function tripped(history: KeyHistory, thresholds: AdmissionPressure, count: numb
   return found.filter(({ limit }) => count > limit);
 }
 
-/** Counts key ids when they come into use. */
+/** Counts signing key ids that are new to this process. */
 export interface PressureGauge {
-  /** Called each time a key is found; for a known key this costs two look-ups. */
+  /** Counts the key id if it is new. Called each time a key is found; a known key id costs only two map look-ups. */
   readonly note: (sender: string, keyid: string) => void;
   readonly state: () => PressureState;
 }
 
-/** Counts key ids, and raises `admission_pressure` for each threshold that is set, once in 5 minutes. */
+/**
+ * Creates a gauge that raises the alarm `admission_pressure` if the count exceeds a threshold. For each threshold,
+ * alarms are at least 5 minutes apart.
+ */
 export function createPressureGauge({ thresholds, now, raiseAlarm }: PressureOptions): PressureGauge {
   const history = createKeyHistory();
   const lastRaised = new Map<keyof AdmissionPressure, number>();
@@ -140,40 +159,49 @@ export function createPressureGauge({ thresholds, now, raiseAlarm }: PressureOpt
   };
 }
 
-/** Counts, for each minute of the last day, the key ids first seen then. Memory is bounded. */
+/** Counts the key ids that were first seen in each minute of the last day, in bounded memory. */
 interface KeyHistory {
   /** True if this sender's key id was noted before. Allocates nothing, because it is called for each delivery. */
   knows(sender: string, keyid: string): boolean;
   /**
-   * Advances the time to this minute even if no key id is noted.
-   * @param minute as in `note`.
+   * Moves the history on to this minute, so that old counts leave it even if no new key id comes.
+   * @param minute whole minutes of the receiver's clock.
    */
   passTo(minute: number): void;
-  /** @returns true if this sender's key id is new. @param minute whole minutes of the receiver's clock. */
+  /**
+   * Counts this sender's key id in the given minute if it is new.
+   * @param minute whole minutes of the receiver's clock.
+   * @returns true if the key id is new.
+   */
   note(sender: string, keyid: string, minute: number): boolean;
   /**
-   * Number of key ids first seen during `minutes` minutes, a period that ended `ago` minutes before the end of the
-   * current minute.
+   * Returns the number of key ids first seen in a period of `minutes` minutes. The period ended `ago` minutes before
+   * the end of the current minute.
    */
   count(ago: number, minutes: number): number;
-  /** Number of key ids that were ever seen and are still remembered. */
+  /** Returns the number of key ids that are remembered. */
   known(): number;
-  /** Whole minutes since the first note. */
+  /** Returns the whole minutes of history: since the first key id, or since the counts were restarted. */
   minutes(): number;
 }
 
-/** Minutes of history: one day, plus the judged window of 5 minutes. */
+/** The minutes of history that are kept: one day, plus the current window of 5 minutes. */
 const MINUTES = 1440 + 5;
-/** If the clock was set back by more minutes than this, the counts are meaningless and start again. */
+/** If the clock is set back by more minutes than this, all counts restart, because they no longer fit the time. */
 const TOLERATED = 5;
-/** Most key ids remembered, about 10 MB. A forgotten key id is treated as new when it occurs again. */
+/**
+ * The maximum number of key ids remembered, about 10 MB. A forgotten key id is treated as new when it occurs again.
+ */
 const MAX_KNOWN = 100_000;
-/** Most characters of all remembered key ids together, because one id may have thousands. */
+/**
+ * The maximum number of characters of all remembered key ids together. A limit on their number is not enough, because
+ * one key id may have thousands of characters.
+ */
 const MAX_CHARACTERS = 5_000_000;
 
 /**
- * The remembered key ids by sender, with bounded memory. A sender with too many loses its own oldest key ids first;
- * another sender's are not dropped for it.
+ * Creates the memory of key ids by sender, with a bounded size. When it is full, a sender's new key id replaces the
+ * oldest one of the same sender. Only a sender without key ids displaces a key id of another sender.
  */
 function createKnownIds(): {
   readonly has: (sender: string, keyid: string) => boolean;

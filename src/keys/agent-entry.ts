@@ -6,16 +6,17 @@ import type { SenderEntry } from '../config/sender-entry.ts';
 import type { AgentEntry, BrandJson } from './brand-json.ts';
 
 /**
- * Most characters of URLs canonicalised in the search for one agent, which takes about 40 ms at most. Each URL
- * costs `EACH_COMPARED` characters in addition to its length.
+ * The maximum number of characters of URLs that are canonicalised in the search for one agent, which limits the search
+ * to about 40 ms. Each URL counts `EACH_COMPARED` characters more than its length.
  */
 const MAX_COMPARED = 524_288;
 const EACH_COMPARED = 128;
 
 /**
- * Returns the entries of an agent (verification.md §5.2): those whose `url` equals it exactly or, as the sender's
- * edition demands, in canonical form. Returns undefined if too many URLs would have to be compared. A publisher's 2
- * MiB of such URLs must not block the event loop for a second.
+ * Returns the entries of an agent (verification.md §5.2). Their `url` equals the agent URL exactly or, if the sender's
+ * protocol edition demands it, in canonical form.
+ * `entries` is undefined if too many URLs would have to be compared: 2 MiB of such URLs would block the event loop for
+ * a second.
  */
 export function entriesOf(
   { agentUrl, edition }: SenderEntry,
@@ -38,17 +39,17 @@ export function entriesOf(
 }
 
 /**
- * Yields the listed URLs that may have the wanted canonical form, so that nearly all of a long list is skipped.
- * Such a URL contains the wanted host, in upper or lower case. If it has no encoding, dot segments or fragment, it
- * must also end like the wanted URL.
+ * Yields only the listed URLs that may have the canonical form `wanted`, so that few URLs of a long list are
+ * canonicalised. Such a URL contains the host of `wanted`, in upper or lower case. A URL without percent-encoding, dot
+ * segments and fragment must also end like `wanted`.
  */
 function* spellings(wanted: string, listed: Iterable<string>): Iterable<string> {
   const begin = wanted.indexOf('//') + 2;
   const end = wanted.indexOf('/', begin);
   const [host, path] = [wanted.slice(begin, end), wanted.slice(end)];
-  // A root may be written without its slash.
+  // A URL may leave out the slash of an empty path (`https://host`), so that slash is not required at the end.
   const tail = path === '/' || path.startsWith('/?') ? path.slice(1) : path;
-  // Ports are compared as numbers.
+  // The port is not compared as text, because `:443` and `:0443` are the same port.
   const name = host.replace(/:\d+$/, '');
   for (const url of listed) {
     const isPlain = !url.includes('%') && !url.includes('/.') && !url.includes('#');
@@ -58,8 +59,8 @@ function* spellings(wanted: string, listed: Iterable<string>): Iterable<string> 
 }
 
 /**
- * True if the URL can be compared in canonical form. Published URLs with non-ASCII characters are not converted to
- * A-labels, and encoded dots can be read in two ways.
+ * False for a URL that has no safe canonical form. Non-ASCII characters are not converted to A-labels here, and an
+ * encoded dot (`%2e`) can be read in two ways.
  */
 const isComparable = (url: string): boolean => /^[\x21-\x7e]*$/.test(url) && !/%2e/i.test(url);
 

@@ -1,6 +1,7 @@
 // Steps 1 to 3 of key discovery: from a sender, through brand.json, to the URL of its JWKS (verification.md §5.1 to
 // §5.3, §5.20).
-// Called by `sender-keys.ts`; `keys check` of the command line shows the near misses found here.
+// Called by `sender-keys.ts`. The command `keys check` shows the near misses: listed URLs that almost equal the
+// agent's.
 
 import type { Alarm, RaiseAlarm } from '../shared/alarms.ts';
 import { putBounded } from '../shared/bounded.ts';
@@ -11,16 +12,16 @@ import { type BrandJson, brandJsonKind } from './brand-json.ts';
 import type { CopyResult, DocumentKind, FetchMoment } from './document.ts';
 import { type BrandFiles, mayList, nextChange, registrableBrandJsonUrl } from './operators.ts';
 
-/** Most near misses in a message: enough to see the mistake. */
+/** The maximum number of near misses (listed URLs that almost equal the agent's URL) in a message. */
 const MAX_SHOWN = 4;
-/** Most listed URLs that are compared in the search for near misses: some 20 ms. */
+/** The maximum number of listed URLs that the search for near misses compares, which takes about 20 ms. */
 const MAX_LOOKED_AT = 20_000;
 
-/** A listed URL that was probably meant to be the agent's. */
+/** A listed URL that differs from the agent's URL only by a usual mistake, so it was probably meant for this agent. */
 interface NearMiss {
   /** The URL as listed, made safe for a log. */
   readonly url: string;
-  /** Parts that differ, e.g. `trailing slash`. */
+  /** The names of the URL parts that differ, e.g. `trailing slash`. */
   readonly differsIn: readonly string[];
 }
 
@@ -33,10 +34,7 @@ interface UrlParts {
   readonly fragment: string;
 }
 
-/**
- * Splits a URL as RFC 3986, appendix B, does, but with the port separate. It works on the text as written, because
- * a URL parser would correct the mistake that is looked for.
- */
+/** Splits a URL by RFC 3986, appendix B, and the port too. A URL parser would correct the mistakes to be found. */
 const URL_PARTS = /^([a-z][a-z0-9+.-]*):\/\/([^/?#]*?)(:\d*)?(\/[^?#]*)?(\?[^#]*)?(#.*)?$/i;
 
 /** Removes trailing slashes in a loop, because `/\/+$/` would take quadratic time on a counterparty's text. */
@@ -48,7 +46,7 @@ function withoutSlashes(path: string): string {
 
 const sameCase = (a: string, b: string): boolean => a === b || a.toLowerCase() !== b.toLowerCase();
 
-/** Usual mistakes in URLs, and how to recognise each. */
+/** Usual mistakes in URLs: the name of each, and a test that is true if two URLs differ by it. */
 const DIFFERENCES: readonly (readonly [string, (a: UrlParts, b: UrlParts) => boolean])[] = [
   ['scheme', (a, b) => a.scheme.toLowerCase() !== b.scheme.toLowerCase()],
   ['port', (a, b) => a.port !== b.port],
@@ -65,8 +63,8 @@ const DIFFERENCES: readonly (readonly [string, (a: UrlParts, b: UrlParts) => boo
 ];
 
 /**
- * Returns listed URLs that differ from the configured one only by a usual mistake: trailing slash, scheme, upper
- * case, port or query. It serves messages alone; URLs match only by verification.md §5.2.
+ * Returns the listed URLs that differ from the configured one only by a usual mistake: trailing slash, scheme, upper
+ * case, port, query or fragment. The result is only for messages: such URLs do not match (verification.md §5.2).
  */
 export function nearMisses(agentUrl: string, listed: Iterable<string>): NearMiss[] {
   const wanted = normalized(agentUrl);
@@ -81,12 +79,12 @@ export function nearMisses(agentUrl: string, listed: Iterable<string>): NearMiss
   return misses;
 }
 
-/** Text for a message: each URL with the parts in which it differs. */
+/** Returns text for a message: each near miss with the URL parts in which it differs. */
 export function nearMissText(misses: readonly NearMiss[]): string {
   return misses.map(({ url, differsIn }) => `${url} (differs in ${differsIn.join(', ')})`).join(', ');
 }
 
-/** Host and path of a URL, without the details that are often mistaken. */
+/** Returns host and path without the usual mistakes: in lower case, without root dot and trailing slashes. */
 function normalized(url: string): string {
   if (!URL.canParse(url)) return url.trim().toLowerCase();
   const { hostname, pathname } = new URL(url);
@@ -96,8 +94,8 @@ function normalized(url: string): string {
 function differences(wanted: string, listed: string): string[] {
   const [a, b] = [partsOf(wanted), partsOf(listed)];
   const found = a && b ? DIFFERENCES.filter(([, differs]) => differs(a, b)).map(([name]) => name) : [];
-  // The difference is white space, percent-encoding, dot segments or a root dot; a reader sees it by comparing both
-  // URLs.
+  // If no usual mistake fits, the URLs differ in white space, percent-encoding, dot segments or a root dot. A reader of
+  // both can see that.
   return found.length > 0 ? found : ['spelling'];
 }
 
@@ -108,9 +106,7 @@ function partsOf(url: string): UrlParts | undefined {
   return { scheme, host, port, path, query, fragment };
 }
 
-/**
- * The URL in a form that is safe in a log: unchanged if it is short and printable, otherwise shortened and quoted.
- */
+/** Returns the URL as it can be logged: unchanged if short and printable, otherwise shortened and quoted. */
 function loggable(url: string): string {
   return url.length <= 256 && printable(url) ? url : JSON.stringify(printableName(url));
 }
@@ -119,7 +115,7 @@ function printable(text: string): boolean {
   return /^[\x21-\x7e]+$/.test(text);
 }
 
-/** Loads the brand.json at a URL, from the network or from the cache alone, as the caller chooses. */
+/** Loads the brand.json at a URL. Callers pass a function that may fetch, or one that only reads the cache. */
 export type LoadBrandJson = (
   kind: DocumentKind<BrandJson>,
   url: string,
@@ -127,36 +123,33 @@ export type LoadBrandJson = (
 
 type Locate = (sender: SenderEntry, load: LoadBrandJson) => Promise<Location>;
 
-/** Finds the URL of a sender's JWKS, with or without waiting. */
+/** Finds the URL of a sender's JWKS: `locate` may wait for fetches, `cachedUri` never waits. */
 export interface Locator {
   readonly locate: Locate;
   /**
-   * Returns the `jwks_uri` that `locate` found before, if the same copies are still cached. Does not wait.
-   * Undefined if `locate` has to be called.
+   * Returns, without waiting, the `jwks_uri` that `locate` found before. Undefined if there is none, or if `cached`
+   * lacks one of the brand.json copies that led to it; then call `locate`.
    * @param cached returns the cached brand.json at a URL.
    */
   readonly cachedUri: (
     sender: SenderEntry,
     cached: (url: string) => BrandJson | undefined,
   ) => string | undefined;
-  /** Returns the URL at which the last search for the sender's brand.json began, or the next one will begin. */
+  /** Returns the URL where the last search for the sender's brand.json began; before the first, where it will begin. */
   readonly startOf: (sender: SenderEntry) => string | undefined;
 }
 
-/**
- * The brand.json of the agent's host, for which the server answered 404. The file of the registrable domain is used
- * instead.
- */
+/** The URL of the host's brand.json, and the fetch that got a 404; the registrable domain's file is used instead. */
 interface AbsentFile {
   readonly url: string;
   readonly absence: FetchMoment;
 }
 
-/** The file where a search begins, and its URL. */
+/** The first brand.json of a search, and the URL at which it was loaded. */
 interface Begun {
   readonly first: CopyResult<BrandJson>;
   readonly start: string;
-  /** The reason why neither file could be fetched, if both were requested. */
+  /** The reason why neither the host's nor the registrable domain's brand.json could be loaded; absent if one could. */
   readonly trouble?: string;
   readonly insteadOf?: AbsentFile;
 }
@@ -164,11 +157,11 @@ interface Begun {
 interface LocateOptions {
   readonly allowLoopback: boolean;
   readonly raiseAlarm: RaiseAlarm;
-  /** The current time, Unix ms; needed because operators are authorized for a limited time. */
+  /** Returns the current time, Unix ms. Operators are authorized for a limited time, so a location depends on it. */
   readonly now: () => number;
 }
 
-/** Most senders whose first `jwks_uri` is remembered; the cache holds as many documents. */
+/** The maximum number of first URLs of senders that are remembered, to be compared with later URLs. */
 const MAX_LEARNED = 10_000;
 
 /** Returns only the `locate` function of `createLocator`. */
@@ -177,8 +170,9 @@ export function createLocate(options: LocateOptions): Locate {
 }
 
 /**
- * Performs steps 1 to 3 (verification.md §5.1 to §5.3). Loads brand.json, follows its pointer at most once, finds
- * the entry with the agent URL, and takes its `jwks_uri`. Each copy is judged once, so its alarms are raised once.
+ * Performs steps 1 to 3 of key discovery (verification.md §5.1 to §5.3). It loads brand.json, follows its pointer at
+ * most once, finds the entry with the agent URL, and takes its `jwks_uri`. Each fetched copy is evaluated once, so it
+ * raises its alarms once.
  */
 export function createLocator(options: LocateOptions): Locator {
   const judgements = createLocationCache(options);
@@ -188,11 +182,12 @@ export function createLocator(options: LocateOptions): Locator {
   const found = new WeakMap<SenderEntry, string>();
   const noteMoved = createMoveWatch(options.raiseAlarm, 'jwks_uri', 'is');
   const notePointer = createMoveWatch(options.raiseAlarm, 'brand.json', 'points to');
-  // A seller may declare a second URL for its brand.json, and each file names a JWKS of its own.
+  // A seller may declare a second URL for its brand.json. Each file may name its own JWKS, so a changed `jwks_uri` is
+  // looked for in each file separately.
   const declaredAt = ({ declared }: SenderEntry, start: string): string | undefined => declared && start;
   const noteMovedAt = (sender: SenderEntry, start: string, jwksUri: string): void =>
     noteMoved(sender.agentUrl, jwksUri, declaredAt(sender, start));
-  /** Loads the first file: that of the agent's host, or of its registrable domain. */
+  /** Loads the first brand.json: from the agent's host or, if that answers 404, from the registrable domain. */
   const begun = async (sender: SenderEntry, own: string, load: LoadBrandJson): Promise<Begun> => {
     const asksOn = sender.brandJsonUrl === undefined && sender.edition.asksRegistrableDomain;
     const first = await load(asksOn ? wellKnown : named, own);
@@ -238,7 +233,7 @@ function missing(at: string, reason: string): Location {
   return { ok: false, renewable: false, reason: `brand.json at ${at}: ${reason}` };
 }
 
-/** Step 1: the URL of brand.json. It is at the host of the agent URL, unless configuration names another URL. */
+/** Returns the URL of a sender's brand.json: as configured, otherwise at the host of the agent URL. */
 export function brandJsonUrl(sender: SenderEntry, allowLoopback: boolean): string | undefined {
   if (sender.brandJsonUrl !== undefined) return sender.brandJsonUrl;
   if (!URL.canParse(sender.agentUrl)) return undefined;
@@ -248,10 +243,9 @@ export function brandJsonUrl(sender: SenderEntry, allowLoopback: boolean): strin
 }
 
 /**
- * Returns a function that raises an alarm when a sender's URL differs from the one first seen, once for each new
- * value.
- * @param what the document or member that contains the URL. If a sender has several, the argument `of` of the
- * returned function tells them apart.
+ * Returns a function to be called with each current URL of a sender's document. It raises an alarm when the URL changes
+ * to one that differs from the first. The function's argument `of` tells several such URLs of one sender apart.
+ * @param what the subject of the alarm's text, before `verb`: e.g. `brand.json` `points to` the URL.
  */
 export function createMoveWatch(
   raiseAlarm: RaiseAlarm,
@@ -278,7 +272,8 @@ export function createMoveWatch(
 }
 
 /**
- * The location of a sender's JWKS. `renewable`: brand.json could be read, so a newer copy of it may give a result.
+ * The location of a sender's JWKS. `renewable` is true if brand.json was readable but gave no usable JWKS; then a
+ * newer copy of the file may give one.
  */
 export type Location =
   | { readonly ok: true; readonly jwksUri: string; readonly insteadOf?: AbsentFile }
@@ -292,19 +287,19 @@ interface LocationFinding {
 interface CachedLocation {
   readonly configured: BrandJson;
   readonly location: Location;
-  /** Unix ms at which an operator's authorization begins or ends. */
+  /** The time (Unix ms) until which the location is valid: the next begin or end of an operator's authorization. */
   readonly until: number;
 }
 
-/** Remembers the JWKS location that each copy of a brand.json gave for a sender, so that a copy is judged once. */
+/** Remembers the JWKS location that each brand.json copy gave for a sender, so each copy is evaluated once. */
 interface LocationCache {
-  /** The location that was found for exactly these copies before. @param start URL where the search began. */
+  /** Returns the location found before in exactly these copies. @param start URL where the search began. */
   cached(
     sender: SenderEntry,
     files: Pick<BrandFiles, 'configured' | 'listing'>,
     start: string,
   ): Location | undefined;
-  /** As `cached`, but judges the files if that was not done before, and raises the alarm of a new judgement. */
+  /** Returns the cached location. If there is none, evaluates the files, caches the location and raises its alarm. */
   find(sender: SenderEntry, files: BrandFiles, start: string): Promise<Location>;
 }
 
@@ -322,8 +317,8 @@ function createLocationCache({ raiseAlarm, now }: LocateOptions): LocationCache 
       const known = before(sender, files, start);
       if (known !== undefined) return known;
       const { location, alarm } = await findLocation(sender, files, now());
-      // Another delivery may have judged the files meanwhile. The result is stored, not its promise: on some
-      // runtimes a request must not wait for another request's I/O.
+      // Meanwhile another delivery may have evaluated the same files and raised the alarm. The cache holds results,
+      // not promises, because on some runtimes a request must not wait for another request's I/O.
       if (alarm !== undefined && before(sender, files, start) === undefined) raiseAlarm(alarm);
       const locations = judged.get(files.listing) ?? new Map<string, CachedLocation>();
       const until = nextChange(files, now());
@@ -391,7 +386,10 @@ function foreignOrigin({ declared }: SenderEntry, jwksUri: string): string | und
 const hostAndPort = (origin: string): string | undefined =>
   URL.canParse(origin) ? new URL(origin).host : undefined;
 
-/** Step 3: the entry's `jwks_uri`. If there is none, the well-known path at the origin of the agent URL. */
+/**
+ * Returns the JWKS URL of an agent's entry. If the entry has no `jwks_uri`, returns the well-known path at the origin
+ * of the agent URL. Undefined if `jwks_uri` is not an absolute URL.
+ */
 function absoluteJwksUri(jwksUri: unknown, agentUrl: string): string | undefined {
   if (jwksUri !== undefined) {
     return typeof jwksUri === 'string' && URL.canParse(jwksUri) ? new URL(jwksUri).href : undefined;

@@ -1,5 +1,5 @@
 // Parses a brand.json: its agents, its operators, and its pointer to another file (verification.md §5.1, §5.2).
-// Called as a document kind by `agent-location.ts` and the resolver.
+// `agent-location.ts` and the resolver use it as a document kind of the cache.
 
 import { isJsonObject, type JsonObject, present } from '../codec/members.ts';
 import { parseStrictObject } from '../codec/strict-json.ts';
@@ -8,34 +8,42 @@ import type { DocumentKind, Parsed } from './document.ts';
 
 /** An entry of `agents[]`, as published. */
 export interface AgentEntry {
-  /** Undefined if the entry has none, or `null`. */
+  /**
+   * The published `jwks_uri`, of any type. Undefined if the member is absent or `null`. Null if it is an object, a list
+   * or longer than 16,384 characters.
+   */
   readonly jwksUri: unknown;
   readonly type: unknown;
 }
 
-/** The part of a brand.json about agents (verification.md §5.1, §5.2). */
+/** The parts of a brand.json that lead to the keys of an agent (verification.md §5.1, §5.2). */
 export interface BrandJson {
   /**
-   * Absolute URL of the file that lists the agents, if this file has only `authoritative_location` or a `house`
-   * domain.
+   * The absolute URL of another file that lists the agents. Set if this file has no agents but
+   * `authoritative_location` or a `house` domain.
    */
   readonly next?: string;
-  /** Entries by `url` as written. */
+  /** The entries of `agents[]` by their member `url`, exactly as written. */
   readonly agents: ReadonlyMap<string, readonly AgentEntry[]>;
-  /** Periods of `authorized_operators[]` by `domain`, which is normalised as `URL` normalises hosts. */
+  /**
+   * The periods in which each operator in `authorized_operators[]` is authorized, by `domain`. Domains are normalised
+   * as `URL` normalises hosts.
+   */
   readonly operators: ReadonlyMap<string, readonly Period[]>;
-  /** True for a house's portfolio: `house` is an object. */
+  /** True if `house` is an object: the file describes a house (a company) and its brands. */
   readonly isHouse: boolean;
 }
 
-/** The period in which an operator is authorized, Unix ms. Without a bound it is unlimited on that side. */
+/**
+ * The period in which an operator is authorized, Unix ms. Without `from` or `until` the period is open at that end.
+ */
 export interface Period {
   readonly from?: number;
   /** The first instant at which the authorization is over. */
   readonly until?: number;
 }
 
-/** 2 MiB and 32 levels (verification.md §5.13, §5.14). */
+/** The limits of a brand.json: 2 MiB, and 32 levels of nesting (verification.md §5.13, §5.14). */
 const MAX_BYTES = 2_097_152;
 const MAX_DEPTH = 32;
 
@@ -44,7 +52,7 @@ const DOMAIN = /^[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?(?::\d{1,5})?$/i;
 
 /**
  * Returns the document kind for brand.json.
- * @param allowLoopback for development: if a file was fetched over http, the `house` that it names is too.
+ * @param allowLoopback for development: a `house` domain is fetched over http if the file that names it was.
  */
 export function brandJsonKind(allowLoopback: boolean): DocumentKind<BrandJson> {
   return {
@@ -70,8 +78,9 @@ function parseBrandJson(bytes: Uint8Array, url: string, allowLoopback: boolean):
 }
 
 /**
- * Returns every list of agents in the file, or a text that says what is malformed. Ignoring a malformed list would
- * remove every agent in it. `null` is treated as absent, because many serialisers write it for "none".
+ * Returns every list of agents in the file, or a text that says what is malformed. A malformed list is an error,
+ * because ignoring it would lose all its agents. `null` is treated as absent, because many serialisers write it for
+ * "none".
  */
 function agentLists(root: JsonObject): unknown[][] | string {
   const [house, brands] = [present(root, 'house'), present(root, 'brands')];
@@ -90,10 +99,10 @@ function agentLists(root: JsonObject): unknown[][] | string {
   return lists;
 }
 
-/** Longest member of an agent's entry that is kept, in characters. */
+/** The maximum number of characters of a member of an agent's entry. */
 const MAX_ENTRY = 16_384;
 
-/** Returns null instead of a value that cannot be a URL or a type, such as an object or a very long string. */
+/** Returns the value, or null if it can be neither a URL nor a type, because it is an object or a very long string. */
 function kept(value: unknown): unknown {
   const isLong = typeof value === 'string' && value.length > MAX_ENTRY;
   return isLong || (typeof value === 'object' && value !== null) ? null : value;
@@ -125,7 +134,7 @@ function operatorDomains(operators: unknown): Map<string, Period[]> {
   return domains;
 }
 
-/** The period in which an operator is authorized. Undefined if a time in it cannot be read. */
+/** Returns the period in which an operator is authorized. Undefined if a time in the entry cannot be read. */
 function periodOf(operator: JsonObject): Period | undefined {
   const [from, until] = [timeIn(operator, 'valid_from', 0), timeIn(operator, 'valid_until', DAY_MS)];
   if (Number.isNaN(from) || Number.isNaN(until)) return undefined;
@@ -135,8 +144,8 @@ function periodOf(operator: JsonObject): Period | undefined {
 const DAY_MS = 86_400_000;
 
 /**
- * Reads a time as Unix ms. A date without a time is the beginning of that day in UTC plus `afterDayMs`. NaN if
- * unreadable.
+ * Reads a time as Unix ms. A date without a time of day means midnight UTC of that day plus `afterDayMs`. NaN if the
+ * value is unreadable, undefined if it is absent.
  */
 function timeIn(operator: JsonObject, name: string, afterDayMs: number): number | undefined {
   const value = present(operator, name);
@@ -147,7 +156,7 @@ function timeIn(operator: JsonObject, name: string, afterDayMs: number): number 
   return isDay ? ms + afterDayMs : ms;
 }
 
-/** The host as `URL` writes it, so that hosts can be compared: lower case, A-labels, no root dot. */
+/** Returns the host as `URL` writes it, so that hosts can be compared: lower case, A-labels, no root dot. */
 function asHost(domain: string): string {
   const ascii = /^[\x21-\x7e]*$/.test(domain);
   const url = `https://${domain}`;

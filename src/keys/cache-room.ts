@@ -4,21 +4,20 @@
 
 import { type CacheState, type Entry, isWithin, runningFetch } from './document.ts';
 
-/** Memory of a parsed document per byte of its text, measured for the worst kind. */
+/** The memory of a parsed document in bytes per byte of its text, measured for the most expensive document kind. */
 const HEAP_PER_BYTE = 6;
 
 /**
- * For each new document, this many old ones are examined, least recently used first. So expired ones are dropped
- * without a scan of the whole cache.
+ * The number of old documents that are examined for each new one, least recently used first. This drops expired
+ * documents without a scan of the whole cache.
  */
 const MAX_SWEPT = 32;
 
 /**
- * A failure is remembered for this long after its back-off ends, so that its alarm can count repeated failures. Ms.
+ * The time in ms for which a failure is remembered after its back-off, so that an alarm can count repeated failures.
  */
 const FAILURE_KEPT_MS = 10 * 60_000;
 
-/** Removes a document. */
 export function dropEntry(state: CacheState, key: string): void {
   state.heldBytes -= state.entries.get(key)?.heldBytes ?? 0;
   state.entries.delete(key);
@@ -29,8 +28,8 @@ export function dropEntry(state: CacheState, key: string): void {
  * copies.
  */
 export function noteSize(state: CacheState, key: string, entry: Entry<unknown>, bytes: number): void {
-  // If the entry was dropped during its fetch, only callers that wait for the fetch hold it, so its size is not
-  // added.
+  // The entry was dropped from the cache during its fetch. Only the callers that wait for the fetch get the copy, so
+  // its size does not count.
   if (state.entries.get(key) !== entry) return;
   const held = bytes * HEAP_PER_BYTE;
   state.heldBytes += held - entry.heldBytes;
@@ -39,8 +38,9 @@ export function noteSize(state: CacheState, key: string, entry: Entry<unknown>, 
 }
 
 /**
- * Drops the least recently used documents until the rest fits. The bound is the owner's limit minus reservations,
- * but at least half of that limit.
+ * Drops the least recently used documents until the others fit into the limit `maxBytes` minus reserved memory. At
+ * least half of `maxBytes` stays for documents.
+ * @param keeping an entry that is not dropped.
  */
 function makeRoom(state: CacheState, keeping?: Entry<unknown>): void {
   const { maxBytes = Number.POSITIVE_INFINITY } = state.options.limits;
@@ -52,7 +52,8 @@ function makeRoom(state: CacheState, keeping?: Entry<unknown>): void {
 }
 
 /**
- * Reserves memory that a document needs in addition to its cached copy and that cannot be dropped.
+ * Reserves memory that a document needs in addition to its cached copy and that must not be dropped, e.g. for merged
+ * revocation lists.
  * @param bytes 0 releases the reservation.
  */
 export function reserve(state: CacheState, key: string, bytes: number): void {
@@ -63,8 +64,8 @@ export function reserve(state: CacheState, key: string, bytes: number): void {
 }
 
 /**
- * Examines some of the least recently used documents, and drops those past their hard limit. An entry that has had
- * only failures is dropped once the last is long ago.
+ * Examines some of the least recently used documents, and drops those past their hard limit. An entry without a copy
+ * is dropped when its last failure need not be remembered any longer.
  */
 export function dropExpired(state: CacheState): void {
   const now = state.options.now();

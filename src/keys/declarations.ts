@@ -1,5 +1,5 @@
-// Declarations of sellers about their keys and edition, as the store keeps them (verification.md §5.29).
-// Read by `places.ts` for every search; written by registrations, which ask sellers.
+// Stored declarations of sellers about their keys and their protocol edition (verification.md §5.29).
+// Read by `places.ts` for every key search; written by registrations, which request the capabilities of sellers.
 
 import type { Logger } from '../shared/alarms.ts';
 import { putBounded } from '../shared/bounded.ts';
@@ -13,45 +13,48 @@ import { isWithin } from './document.ts';
 
 /** The part of a seller's declared capabilities that keys and registrations need (verification.md §5.29). */
 export interface Declared {
-  /** `identity.brand_json_url`. */
+  /** The URL of the seller's brand.json, from `identity.brand_json_url`. */
   readonly brandJsonUrl?: string;
-  /** `identity.key_origins.webhook_signing`. */
+  /** The origin of the seller's JWKS, from `identity.key_origins.webhook_signing`. */
   readonly keyOrigin?: string;
-  /** The edition that the seller speaks, a release: `3.1`. */
+  /** The protocol edition (a release, e.g. `3.1`) that the seller uses. */
   readonly edition?: string;
-  /** `webhook_signing.delivery_retry_horizon_seconds`, in ms. */
+  /**
+   * The time for which the seller retries a delivery, in ms, from `webhook_signing.delivery_retry_horizon_seconds`.
+   */
   readonly horizonMs?: number;
-  /** The known surfaces in `media_buy.propagation_surfaces`. */
+  /** The channels in `media_buy.propagation_surfaces` that this package knows. */
   readonly surfaces?: readonly Surface[];
 }
 
-/** A way in which a seller shows impairments of a media buy. */
+/** A channel by which a seller reports impairments of a media buy. */
 export type Surface = (typeof SURFACES)[number];
 
 const SURFACES = ['snapshot', 'webhook', 'out_of_band'] as const;
 
-/** @returns undefined if the value is no list. */
+/** Returns the known channels in the declared list. Undefined if the value is no list. */
 export const surfacesIn = (value: unknown): readonly Surface[] | undefined =>
   Array.isArray(value) ? SURFACES.filter((one) => value.includes(one)) : undefined;
 
-/** A declaration in its stored form. */
+/** A seller's declaration as it is stored, with the time of the next request. */
 export interface DeclaredRow extends Declared {
-  /** Time at which the seller is asked next, by the store's clock, Unix ms. */
+  /** The time at which the seller's capabilities are requested again, by the store's clock, Unix ms. */
   readonly askAt: number;
 }
 
-/** Time after which a seller that is no longer asked is forgotten. Ms. */
+/** The time in ms after which a stored declaration expires unless it is stored again. */
 const KEPT_MS = 400 * 86_400_000;
 
 /**
- * Id of the stored row. The row has no sender, so it appears in no list and uses none of a sender's share of rows.
+ * Returns the id of the row with a seller's declaration. The row is stored without a sender, so it appears in no list
+ * and does not count against a sender's limit of rows.
  */
 const declaredId = (hashes: Pick<Hashes, 'sha256Hex'>, agentUrl: string): string =>
   `declared ${hashes.sha256Hex(utf8(agentUrl))}`;
 
 const text = (value: unknown): string | undefined => (typeof value === 'string' ? value : undefined);
 
-/** Returns the stored declaration. Undefined if there is none or it cannot be read. */
+/** Returns the stored declaration of a seller. Undefined if there is none or its row cannot be read. */
 export function declaredIn(
   rows: Pick<RegistrationRows, 'get'>,
   hashes: Pick<Hashes, 'sha256Hex'>,
@@ -90,32 +93,37 @@ export function declaredRow(
 /** Declarations read from the store and cached in this process. */
 export interface Declarations {
   /**
-   * Returns the declaration read last, or an empty one. The returned object stays the same while its content is
-   * equal.
+   * Returns the seller's declaration as last read, or an empty one. The same object is returned until the content
+   * changes, so callers can compare objects.
    */
   of(agentUrl: string): Declared;
-  /** True if the declaration was read at least once. Starts another read if one is due, without waiting for it. */
+  /**
+   * True if the seller's declaration was read at least once, or if there is no store that keeps declarations. If the
+   * last read was 5 minutes ago or earlier, starts another one without waiting for it.
+   */
   isRead(agentUrl: string): boolean;
-  /** Reads the declaration from the store, unless it was read within the last `withinMs`. Never rejects. */
+  /**
+   * Reads the declaration from the store, unless it was read within the last `withinMs` (then `same`). Never rejects.
+   */
   read(agentUrl: string, withinMs?: number): Promise<'changed' | 'same' | 'failed'>;
 }
 
 interface DeclarationsOptions {
-  /** If there is no store, or it keeps no rows, no declaration is known. */
+  /** The store of the declarations. Without a store, or with one that keeps no rows, all declarations are empty. */
   readonly store?: Pick<Store, 'registrations'> | undefined;
   readonly logger: Logger;
-  /** Unix ms. */
+  /** Returns the current time, Unix ms. */
   readonly now: () => number;
 }
 
 interface Held {
   readonly declared: Declared;
-  /** Unix ms. */
+  /** The time of the last read, Unix ms. */
   readonly readAt: number;
 }
 
 const NOTHING: Declared = {};
-/** Time after which a declaration in use is read again. Ms. */
+/** Time after which a declaration in use is read again, in ms. */
 const LIFE_MS = 5 * 60_000;
 const MAX_SELLERS = 10_000;
 

@@ -26,24 +26,25 @@ import {
 import { type FetchBudget, unlimitedBudget } from './safe-fetch.ts';
 
 /**
- * Caches key documents by URL. Each URL has at most one fetch in flight. If a fetch fails, the old copy is used
- * until its hard limit, and the next fetch waits for a back-off (verification.md §5.18, §5.19). URLs come only from
- * configuration and from documents of configured senders, so an unauthenticated caller cannot create an entry.
+ * Caches key documents by URL. Each URL has at most one fetch in flight, on runtimes where requests can share one. If
+ * a fetch fails, the old copy is used until its hard limit, and the next fetch waits for a back-off (verification.md
+ * §5.18, §5.19). URLs come only from configuration and from documents of configured senders, so an unauthenticated
+ * caller cannot create an entry.
  */
 export interface DocumentCache {
   /** The number of cached documents, and their estimated size in bytes. */
   held(): { readonly documents: number; readonly bytes: number };
-  /** Number of fetches begun so far. If one copy has a higher fetch number than another, its fetch began later. */
+  /** Returns the number of fetches begun so far. The fetch of a copy with a higher number began after this call. */
   fetchCount(): number;
   /** Returns the cached copy if it is within its hard limit; otherwise undefined. Fetches nothing. */
   cached<T>(kind: DocumentKind<T>, url: string): Copy<T> | undefined;
   isFresh(copy: Copy<unknown>): boolean;
   /**
-   * Returns the second URL of a document if the server lately answered 404 for the first one, and is not due to be
-   * asked again. Otherwise undefined.
+   * Returns the second URL of a document if the first one lately answered 404 and need not be requested again yet.
+   * Otherwise undefined.
    */
   elsewhere<T>(kind: DocumentKind<T>, url: string): Promise<Elsewhere>;
-  /** Drops a document that no sender needs any more. */
+  /** Drops the cached copy of a document that no sender needs any more. */
   forget(kind: Pick<DocumentKind<unknown>, 'name'>, url: string): void;
   /**
    * Reserves memory that a document needs in addition to its copy and that is never dropped. The reservation
@@ -58,8 +59,8 @@ export interface DocumentCache {
   /** Returns a fresh copy. If none can be fetched in time, returns the cached one. */
   current<T>(kind: DocumentKind<T>, url: string, budget: FetchBudget): Promise<CopyResult<T>>;
   /**
-   * Returns a copy as fresh as required. If the cached copy is not, fetches the document again, at most once per
-   * cooldown.
+   * Returns a copy that satisfies `freshness`. If the cached copy does not, fetches the document again, at most once
+   * per cooldown.
    */
   renewed<T>(
     kind: DocumentKind<T>,
@@ -67,7 +68,7 @@ export interface DocumentCache {
     freshness: Freshness<T>,
     budget: FetchBudget,
   ): Promise<CopyResult<T>>;
-  /** Aborts running fetches and starts no more; cached copies still serve. */
+  /** Aborts running fetches and starts no more; cached copies can still be used. */
   stop(): void;
   /** Allows fetches again after `stop`. */
   resume(): void;
@@ -76,8 +77,8 @@ export interface DocumentCache {
 type Elsewhere = Extract<CopyResult<unknown>, { ok: false }>['elsewhere'] | undefined;
 
 /**
- * Most attempts of one `renewed`. While it waits, another fetch of the URL may replace the one it waits for; this
- * bounds the repetitions.
+ * The maximum number of fetches for which one call of `renewed` waits. A fetch that another caller started may have
+ * begun too early. Then the call waits for a further fetch.
  */
 const MAX_ROUNDS = 3;
 
@@ -130,7 +131,7 @@ function isFresh(state: CacheState, copy: Copy<unknown>): boolean {
   return isWithin(state.options.now(), copy.fetchedAt, copy.freshUntil - copy.fetchedAt);
 }
 
-/** The reason why no fetch may start now; undefined if one may. */
+/** Returns the reason why no fetch may start now; undefined if a fetch may start. */
 function blockedReason({ state, entry }: Pick<FetchRequest<unknown>, 'state' | 'entry'>): string | undefined {
   if (state.stopped) return 'stopped';
   const { failure } = entry;
@@ -139,8 +140,8 @@ function blockedReason({ state, entry }: Pick<FetchRequest<unknown>, 'state' | '
 }
 
 /**
- * The reason why the cooldown forbids a refetch, or undefined: one is allowed per cooldown (verification.md §5.4).
- * The first fetch of a URL starts no cooldown.
+ * Returns the reason why the cooldown forbids another fetch, or undefined. After a refetch, none is allowed for
+ * `cooldownMs` (verification.md §5.4). The first fetch of a URL starts none, unless its copy lacked the wanted value.
  */
 function cooldownReason({ state, entry }: FetchRequest<unknown>): string | undefined {
   const { now, limits } = state.options;
@@ -161,9 +162,9 @@ function beginUnless<T>(
 }
 
 /**
- * If about 80 % of the copy's lifetime has passed, starts a refresh. It is called only when a copy is used, so
- * unused documents are not fetched and no timer is needed. On runtimes where requests cannot share a fetch, only
- * the start time of the last fetch shows that one is running.
+ * Starts a refresh after 72 to 80 % of the copy's lifetime. Called when a copy is used, so no timer is needed
+ * and unused documents are not fetched.
+ * On runtimes where requests cannot share a fetch, `lastBegan` is the only sign of a running fetch.
  */
 function refreshEarly<T>(request: FetchRequest<T>): void {
   const { state, entry } = request;
@@ -188,7 +189,8 @@ async function current<T>(request: FetchRequest<T>): Promise<CopyResult<T>> {
   const result = await waitFor(running, Math.min(patienceMs, budget.waitMs()));
   if (result.ok) return result;
   const kept = usableCopy(state, entry);
-  // The fetch may have been started for a sender that uses no second URL, so `failureOf` adds the second URL.
+  // The fetch may have been started for another sender, whose document kind has no second URL. Therefore `failureOf`
+  // adds this sender's second URL.
   return kept ? { ok: true, copy: kept } : await failureOf(request, result.reason);
 }
 
@@ -207,12 +209,13 @@ async function renewed<T>(
     }
     const result = await refetch(request, copy, freshness);
     if (!result.ok || freshness.hasWanted(result.copy) || freshness.isFreshEnough(result.copy)) return result;
-    // The joined fetch began too early to prove anything. The cooldown decides if another fetch may start.
+    // The fetch that was waited for began too early for this caller. The next round starts another one if the cooldown
+    // allows it.
   }
   return { ok: false, reason: 'no fetch began after the delivery arrived' };
 }
 
-/** Waits for the running fetch, or starts one and notes its time for the cooldown. */
+/** Waits for the running fetch of the document, or starts one. Notes its start, from which the cooldown counts. */
 async function refetch<T>(
   request: FetchRequest<T>,
   copy: Copy<T> | undefined,
@@ -233,22 +236,25 @@ async function refetch<T>(
 }
 
 /**
- * Time in ms for which a caller waits for a running fetch. It is counted from the start of the fetch, so a caller
- * that joins late waits only for the remaining time.
+ * Returns the time in ms for which a caller waits for a running fetch. The time counts from the start of the fetch, so
+ * a caller that joins late waits less.
  */
 function patienceFor(state: CacheState, running: Running<unknown>): number {
   const { now, limits } = state.options;
   return Math.max(0, limits.patienceMs - Math.max(0, now() - running.began));
 }
 
-/** Waits for a fetch, each caller with its own timer. A fetch that belongs to another request may never settle. */
+/**
+ * Waits for a fetch, at most `ms`. Each caller has a timer of its own, because a fetch that another request started
+ * may never settle.
+ */
 async function waitFor<T>({ result }: Running<T>, ms: number): Promise<CopyResult<T>> {
   return (await settledWithin(result, ms)) ?? { ok: false, reason: 'no answer in time' };
 }
 
 /**
- * Returns the entry, if there is one, and makes it the most recently used. The cast is safe: an entry contains what
- * the `parse` of its kind returned.
+ * Returns the cache entry of a document, if there is one, and makes it the most recently used. The cast is safe,
+ * because each entry contains only results of `parse` of its own kind.
  */
 function findEntry<T>({ entries }: CacheState, kind: DocumentKind<T>, url: string): Entry<T> | undefined {
   const key = keyOf(kind, url);

@@ -1,4 +1,4 @@
-// One key document: its kind, its copies, and one fetch of it (verification.md §5.4, §5.18, §5.19).
+// Defines a key document (its kind and copies) and performs one fetch of it (verification.md §5.4, §5.18, §5.19).
 // Called by `document-cache.ts`, which decides when a fetch starts.
 
 import type { RaiseAlarm } from '../shared/alarms.ts';
@@ -18,37 +18,40 @@ import {
 import { type FetchBudget, fetchDocument, type Fetched, type FetchRules } from './safe-fetch.ts';
 import { conditions, type Validators, validatorsOf } from './validators.ts';
 
-/** Result of parsing. `reason` is for the owner's log and quotes nothing of the document. */
+/** The result of parsing a document. `reason` is for the owner's log and quotes nothing of the document. */
 export type Parsed<T> =
   | { readonly ok: true; readonly value: T; readonly warning?: string; readonly mixedUntil?: number }
   | { readonly ok: false; readonly reason: string };
 
-/** A kind of key document: its largest size, its parser, and how long a copy serves. */
+/** A kind of key document: its largest size, its parser, and how long a fetched copy may be used. */
 export interface DocumentKind<T> {
-  /** For logs and alarms, e.g. `JWKS`. */
+  /** The name of the kind in logs and alarms, e.g. `JWKS`. */
   readonly name: string;
   readonly maxBytes: number;
-  /** A copy may be used this long after its fetch began while refreshes fail. Ms. Default: the cache's limit. */
+  /** A copy may be used for this time (ms) after its fetch began, if refreshes fail. Default: the cache's limit. */
   readonly hardLimitMs?: number;
-  /** Default: `KEY_DOCUMENT_LIFE`. */
+  /** The limits of a copy's lifetime. Default: `KEY_DOCUMENT_LIFE`. */
   readonly life?: LifeRules;
-  /** True if its redirects are followed, within the registrable domain. */
+  /** True if HTTP redirects of the document are followed, within the registrable domain. */
   readonly redirects?: boolean;
-  /** Wraps the fetch, to change some answers, e.g. one that says that there is no such document. */
+  /** Wraps the fetch to replace some responses, e.g. one that says that there is no such document. */
   readonly through?: (fetchUrl: KeyFetch) => KeyFetch;
-  /** Returns a second URL, used if the first answers 404 and no copy is cached; such a 404 raises no alarm. */
+  /** Returns a second URL, used if the first one answers 404 (then without an alarm) and no copy is cached. */
   elsewhere?(url: string): Promise<string | undefined>;
-  /** Never throws. */
+  /** Parses a fetched document. Never throws. */
   parse(bytes: Uint8Array, url: string): Parsed<T>;
-  /** Adds parts of the copy in force to the new value; says why and until when. Never throws. @param now Unix ms. */
+  /**
+   * Returns `value` plus those parts of the copy `inForce` that the new document broke (e.g. a key), and a warning.
+   * `mixedUntil`: the time when these parts expire, Unix ms, like `now`. Undefined if no part is kept. Never throws.
+   */
   keeps?(
     value: T,
     inForce: Copy<T>,
     now: number,
   ): { readonly value: T; readonly warning: string; readonly mixedUntil: number } | undefined;
-  /** Unix ms at which the next copy is due, if the document says so; otherwise `Cache-Control` decides. */
+  /** Returns the time (Unix ms) of the next fetch, if the content determines it. Absent: `Cache-Control` does. */
   dueAt?(value: T, began: number): number;
-  /** Called when a copy replaces another, which may be past its hard limit. Never throws. */
+  /** Called when a new copy is stored. `before` may be past its hard limit. Never throws. */
   onReplaced?(copy: Copy<T>, before: Copy<T> | undefined): void;
 }
 
@@ -56,11 +59,11 @@ export interface DocumentKind<T> {
 export interface FetchMoment {
   /** Start of the fetch, Unix ms. */
   readonly fetchedAt: number;
-  /** Number among the cache's fetches. It tells which of two fetches began first if the clock cannot. */
+  /** The number of the fetch in this cache: 1 is the first. It orders two fetches where the clock cannot. */
   readonly fetchNumber: number;
   /**
-   * True for a 304, or an answer from a cache in between. Such a copy may be used, but proves no key unknown.
-   * Validators can be as coarse as a second, and caches half an hour old. A wrong "unknown" ends an event.
+   * True if the server answered 304, or a cache on the way answered. Such a copy proves no key missing: a cache can be
+   * half an hour old, a validator as coarse as a second. A key wrongly called missing loses an event.
    */
   readonly isRevalidated?: boolean;
 }
@@ -68,136 +71,132 @@ export interface FetchMoment {
 /** A document as one fetch returned it. */
 export interface Copy<T> extends FetchMoment {
   readonly value: T;
-  /** Until this time (Unix ms) the copy is used without another request. */
+  /** The time (Unix ms) until which the copy is used without another request. */
   readonly freshUntil: number;
-  /** Until this time (Unix ms) the copy may be used while refreshes fail. */
+  /** The time (Unix ms) until which the copy may be used while refreshes fail. */
   readonly hardUntil: number;
-  /** From this time (Unix ms) the next use starts a background refresh; without it, none is started. */
+  /** The time (Unix ms) from which a use of the copy starts a background refresh. Absent: no early refresh. */
   readonly refreshAt?: number;
   readonly validators?: Validators;
 }
 
-/** A usable copy, or the reason why there is none. */
+/** A copy that may be used, or the reason why there is none. */
 export type CopyResult<T> =
   | { readonly ok: true; readonly copy: Copy<T> }
   | {
       readonly ok: false;
       readonly reason: string;
-      /** Set after a 404 if the document may be at `url`. */
+      /** Set after a 404 if the document has a second URL: that `url`, and the fetch that was answered 404. */
       readonly elsewhere?: { readonly url: string; readonly absence: FetchMoment };
     };
 
-/** A caller's demand on the freshness of a copy, beyond the copy's own lifetime. */
+/** A caller's requirements on a copy: it has a wanted value, or is new enough to prove that there is none. */
 export interface Freshness<T> {
   /** True if the copy contains the wanted value, however old the copy is. */
   readonly hasWanted: (copy: Copy<T>) => boolean;
-  /** True if the copy is recent enough to prove that the wanted value does not exist. */
+  /** True if a copy of this fetch is recent enough to prove that the wanted value does not exist. */
   readonly isFreshEnough: (fetched: FetchMoment) => boolean;
-  /** True for a caller that asks too seldom to need the cooldown. Its fetches start no cooldown for others. */
+  /** True to ignore the cooldown, for a caller that rarely fetches. Such fetches start no cooldown for others. */
   readonly ignoresCooldown?: boolean;
 }
 
-/** True if less than `span` ms have passed since `then`. False if the clock was set back: no wait may last hours. */
+/** True if less than `span` ms have passed since `then`. False if the clock was set back: no wait may take hours. */
 export function isWithin(now: number, then: number, span: number): boolean {
   return now >= then && now - then < span;
 }
 
 export interface CacheLimits {
-  /** A copy may be used this long after its fetch began while refreshes fail. Ms. */
+  /** The time in ms, from the start of its fetch, for which a copy may be used while refreshes fail. */
   readonly hardLimitMs: number;
-  /** Ms between two refetches of one URL that its copies' lifetimes do not demand. */
+  /** The minimum ms between two fetches of one URL that look for a missing value (not because a copy expired). */
   readonly cooldownMs: number;
-  /** Ms that a delivery waits for the refresh of a copy that may still be used. */
+  /** The time in ms that a delivery waits for a refresh if the expired copy may still be used. */
   readonly patienceMs: number;
   readonly maxDocuments: number;
-  /** Most memory of all documents in bytes, estimated by text; above it the least recently used are dropped. */
+  /** The maximum memory of all documents in bytes, estimated. Above it, the least recently used are dropped. */
   readonly maxBytes?: number;
 }
 
 export interface CacheOptions extends FetchRules {
-  /** Unix ms. */
+  /** Returns the current time, Unix ms. */
   readonly now: () => number;
   readonly limits: CacheLimits;
   readonly raiseAlarm: RaiseAlarm;
   readonly logger: SafeLogger;
   readonly instruments?: Pick<Instruments, 'fetched'>;
-  /** In [0, 1): spreads background refreshes. Default: `Math.random`. */
+  /** Returns a random number in [0, 1), by which background refreshes are spread over time. Default: `Math.random`. */
   readonly random?: () => number;
 }
 
-/** State of the cache for one URL. */
+/** The state of the cache for one document kind and URL. */
 export interface Entry<T> {
   copy: Copy<T> | undefined;
   failure: Failure | undefined;
   /**
-   * Start of the last refetch that the copy's lifetime did not demand, successful or not; Unix ms. Also the start
-   * of the first fetch, if the first copy lacked the wanted value.
+   * The start (Unix ms) of the last fetch that was made to find a missing value, successful or not. The cooldown
+   * counts from it. Also set to the start of the first fetch, if its copy lacked the wanted value.
    */
   refetched: number | undefined;
-  /** Start of the last fetch for any purpose, Unix ms. */
+  /** The start of the last fetch for any reason, Unix ms. */
   lastBegan: number | undefined;
-  /** Memory of the copy, estimated by its text. */
+  /** The memory of the copy in bytes, estimated from its text. */
   heldBytes: number;
-  /** The fetch that callers may wait for. Undefined on runtimes where requests cannot share one. */
+  /** The fetch that callers may wait for. Always undefined on runtimes where requests cannot share one. */
   running: Running<T> | undefined;
 }
 
 interface Failure {
   readonly reason: string;
-  /** Unix ms. */
+  /** The time of the last failure, Unix ms. */
   readonly at: number;
   readonly backOffMs: number;
-  /** Failures in a row. */
+  /** The number of consecutive failures. */
   readonly count: number;
-  /** Start of the first failure in this row, Unix ms. */
+  /** The time of the first of the consecutive failures, Unix ms. */
   readonly since: number;
-  /** The last failure in this row that was a 404 while no copy was usable. */
+  /** The last of the consecutive failures that was a 404 while no copy could be used; undefined if none was. */
   readonly absence: FetchMoment | undefined;
 }
 
 interface Started {
-  /** Unix ms. */
+  /** The start of the fetch, Unix ms. */
   readonly began: number;
   readonly fetchNumber: number;
   readonly controller: AbortController;
 }
 
-/** A fetch in progress. */
 export interface Running<T> extends Started {
-  /** Never rejects. */
+  /** Settles when the fetch has ended. Never rejects. */
   readonly result: Promise<CopyResult<T>>;
 }
 
 export interface CacheState {
   readonly options: CacheOptions;
-  /** The least recently used comes first. */
+  /** The cache entries by kind and URL (`keyOf`), the least recently used first. */
   readonly entries: Map<string, Entry<unknown>>;
   fetchCount: number;
-  /** Sum over all entries. */
+  /** The estimated memory of all entries, in bytes. */
   heldBytes: number;
-  /** Memory that documents need in addition to their copies: by document, and in total. */
+  /** The bytes that documents need in addition to their copies, by `keyOf`; `reservedBytes` is the sum. */
   readonly reserved: Map<string, number>;
   reservedBytes: number;
   readonly noteSize: (key: string, entry: Entry<unknown>, bytes: number) => void;
   stopped: boolean;
 }
 
-/**
- * A fetch older than this many deadlines is given up: the runtime ended its request without settling it. Without
- * this limit its URL would never be fetched again.
- */
+/** After this many deadlines a fetch is given up. Some runtimes never settle it, which would block its URL. */
 const GONE_AFTER_DEADLINES = 3;
 
-/** Makes caches in between ask the server itself (RFC 9111 §5.2.1.4). */
+/** The request header that makes caches on the way ask the server itself (RFC 9111 §5.2.1.4). */
 const END_TO_END: Readonly<Record<string, string>> = { 'cache-control': 'no-cache' };
 
 /**
- * Purpose of a fetch. `refresh`: the copy's lifetime is over, and a 304 is sufficient. `renewal`: the copy lacks
- * something, so the whole document is requested from its origin.
+ * The reason for a fetch. `refresh`: the copy's lifetime is over or nearly over, and a 304 is sufficient. `renewal`:
+ * the copy lacks a needed value, so the whole document is requested from its server.
  */
 export type Purpose = 'refresh' | 'renewal';
 
-/** One kind of document at one URL, its cache entry, and its caller's budget. */
+/** The parameters of a fetch: a document kind and URL, their cache entry, and the caller's limits. */
 export interface FetchRequest<T> {
   readonly state: CacheState;
   readonly kind: DocumentKind<T>;
@@ -206,7 +205,7 @@ export interface FetchRequest<T> {
   readonly budget: FetchBudget;
 }
 
-/** Returns the running fetch of this URL, if there is one that a caller can wait for. */
+/** Returns the running fetch of this URL, if there is one that the caller can wait for. */
 export function runningFetch<T>(
   { now, deadlineMs }: CacheOptions,
   { running }: Entry<T>,
@@ -220,7 +219,7 @@ export function usableCopy<T>(state: CacheState, { copy }: Entry<T>): Copy<T> | 
   return copy !== undefined && state.options.now() < copy.hardUntil ? copy : undefined;
 }
 
-/** Starts a fetch. The caller has found that a fetch is due, and that none is running that it could wait for. */
+/** Starts a fetch. Call it only if a fetch is due and no running one can be waited for. */
 export function begin<T>(request: FetchRequest<T>, purpose: Purpose): Running<T> {
   const { state, entry } = request;
   state.fetchCount += 1;
@@ -278,12 +277,12 @@ function logFetched({ state, kind, url }: FetchRequest<unknown>, warning: string
   raiseAlarm({ code: 'key_document_invalid', message, ...fields });
 }
 
-/** The key of an entry: one URL may serve several kinds of document. */
+/** Returns the key of a cache entry. It contains the kind's name: one URL may serve several kinds. */
 export function keyOf({ name }: Pick<DocumentKind<unknown>, 'name'>, url: string): string {
   return `${name} ${url}`;
 }
 
-/** Stores a copy. If a fetch that began later has already stored one, changes nothing. */
+/** Stores a copy in the cache entry, unless a fetch that began later has already stored one. */
 function keep<T>(
   { state, kind, url, entry }: FetchRequest<T>,
   copy: Copy<T>,
@@ -296,7 +295,7 @@ function keep<T>(
   if (notModified !== true) state.noteSize(keyOf(kind, url), entry, bytes.length);
 }
 
-/** Parses the document, and adds those parts of the copy in force that may still be used. */
+/** Parses a fetched document. Adds parts of the usable cached copy that the document broke, e.g. a key. */
 function parse<T>({ state, kind, url, entry }: FetchRequest<T>, bytes: Uint8Array): Parsed<T> {
   const parsed = kind.parse(bytes, url);
   const inForce = usableCopy(state, entry);
@@ -307,13 +306,13 @@ function parse<T>({ state, kind, url, entry }: FetchRequest<T>, bytes: Uint8Arra
 interface FetchedDocument<T> {
   readonly value: T;
   readonly headers: Extract<Fetched, { ok: true }>['headers'];
-  /** The previous copy, if the server answered 304. */
+  /** The previous copy, if the server answered 304; otherwise undefined. */
   readonly unchanged: Copy<T> | undefined;
-  /** True if a cache in between answered, and was not required to ask the server itself. */
+  /** True if a cache on the way may have answered a refresh without asking the server. */
   readonly fromCache: boolean;
-  /** Empty if the copy contains parts of an earlier one: a 304 would keep those parts for ever. */
+  /** Validators for the next request. Empty if parts come from an earlier copy: a 304 would keep them for ever. */
   readonly validators: Validators;
-  /** Time at which the parts of an earlier copy expire, Unix ms. Then the document is fetched anew, or dropped. */
+  /** The time (Unix ms) at which parts from an earlier copy expire, and with them the whole copy. */
   readonly mixedUntil?: number | undefined;
 }
 
@@ -334,17 +333,17 @@ function copyOf<T>(
     fetchNumber,
     freshUntil,
     hardUntil: Math.min(began + (kind.hardLimitMs ?? limits.hardLimitMs), mixedUntil),
-    // If the document names the time of its next issue, it does not change earlier, so no early refresh is needed.
+    // A document that names the time of its next issue does not change before, so no early refresh is needed.
     ...(due === undefined && { refreshAt: began + refreshAfterMs(freshUntil - began, random) }),
     ...(Object.keys(validators).length > 0 && { validators }),
     ...((unchanged !== undefined || fromCache) && { isRevalidated: true }),
   };
 }
 
-/** Most code points of a reason, because it may quote a counterparty. */
+/** The maximum number of code points of a reason. It is limited, because it may quote a counterparty. */
 const MAX_REASON = 300;
 
-/** The abort reason of fetches that are running when the cache is stopped. */
+/** The reason with which running fetches are aborted when the cache is stopped. */
 export const STOPPED: Error = new Error('stopped');
 
 async function recordFailure<T>(
@@ -379,7 +378,7 @@ async function recordFailure<T>(
   return result;
 }
 
-/** The failed result, with the document's second URL if the failure was a 404. */
+/** Returns a failed result, with the document's second URL if one of the failures in a row was a 404. */
 export const failureOf = async <T>(
   { state, kind, url, entry }: Omit<FetchRequest<T>, 'budget'>,
   reason: string,
@@ -388,7 +387,7 @@ export const failureOf = async <T>(
 
 type Failed<T> = Extract<CopyResult<T>, { ok: false }>;
 
-/** @param absence the fetch that was answered 404, if one was. */
+/** Returns a failed result. With `absence` (a fetch that got a 404), it contains the document's second URL, if any. */
 export async function failedFetch<T>(
   kind: DocumentKind<T>,
   url: string,

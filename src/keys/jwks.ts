@@ -12,25 +12,31 @@ import type { SenderKey } from './key-resolver.ts';
 import type { Copy, DocumentKind, Parsed } from './document.ts';
 import { hasPrivateHalf, isJwk, PRIVATE_HALF_PUBLISHED, publicPart } from './pinned-jwks.ts';
 
-/** The engine that imports keys, or a function that returns it and is called when the first key is needed. */
+/**
+ * The crypto engine that imports keys, or a function that returns the engine and is called when the first key is
+ * needed.
+ */
 export type EngineSource = CryptoEngine | (() => CryptoEngine | Promise<CryptoEngine>);
 
 /** The keys of one document or of one sender's pins, by `kid`, public members only. */
 export interface KeySet {
   readonly jwks: ReadonlyMap<string, Jwk>;
   /**
-   * Several different keys with the same `kid`, by `kid`. None of them is in `jwks`, because the `kid` does not
-   * identify one.
+   * Several different keys with the same `kid`, by `kid`. None of these keys is in `jwks`, because their `kid` does
+   * not identify one of them.
    */
   readonly ambiguous: ReadonlyMap<string, readonly Jwk[]>;
   /**
-   * Key ids whose key in `jwks` was taken from an earlier document, each with the time (Unix ms) until which it is
-   * used.
+   * Ids of the keys in `jwks` that were kept from an earlier document, each with the time (Unix ms) until which its
+   * key is used.
    */
   readonly held: ReadonlyMap<string, number>;
-  /** Imported keys. Filled on first use, because an import costs as much as a verification. */
+  /**
+   * Keys imported into the crypto engine, by `kid`. Each is imported at its first use, because an import costs as much
+   * as a verification.
+   */
   readonly imported: Map<string, SenderKey>;
-  /** Imports in progress. */
+  /** Running imports, by `kid`. */
   readonly importing: Map<string, Promise<SenderKey>>;
 }
 
@@ -44,16 +50,16 @@ export function newKeySet(
 
 const NONE: ReadonlyMap<string, never> = new Map<string, never>();
 
-/** All keys of a document, including those of ambiguous key ids. */
+/** Returns all keys of a document, including those whose `kid` is ambiguous. */
 export function allKeys({ jwks, ambiguous }: KeySet): readonly (readonly [kid: string, jwk: Jwk])[] {
   const more = [...ambiguous].flatMap(([kid, keys]) => keys.map((jwk) => [kid, jwk] as const));
   return [...jwks, ...more];
 }
 
-/** Most keys of a set: no seller has more, and ten thousand keys are an attack or a mistake. */
+/** The maximum number of keys in a set. No genuine seller has more; ten thousand keys are an attack or a mistake. */
 export const MAX_KEYS = 1000;
 
-/** A JSON Web Key Set (RFC 7517 §5), at most 64 KiB (verification.md §5.13). */
+/** The document kind of a JSON Web Key Set (RFC 7517 §5), at most 64 KiB (verification.md §5.13). */
 export const JWKS: DocumentKind<KeySet> = {
   name: 'JWKS',
   maxBytes: 65_536,
@@ -79,18 +85,18 @@ function parseJwks(bytes: Uint8Array): Parsed<KeySet> {
 }
 
 /**
- * The keys that a document lists, without duplicates. They are compared by content through a map: a key that is
- * listed a thousand times must not cost a million comparisons.
+ * The distinct keys that a document lists. Duplicates are found by a map with the content as key, so that a key listed
+ * a thousand times does not cost a million comparisons.
  */
 export interface FoundKeys {
   readonly byKid: Map<string, Map<string, Jwk>>;
-  /** Length of all different keys as JSON. */
+  /** The number of characters of all distinct keys, as JSON. */
   characters: number;
 }
 
 export const noKeys = (): FoundKeys => ({ byKid: new Map(), characters: 0 });
 
-/** Adds the public part of a key. */
+/** Adds the public part of a key, unless the same key is already there. */
 export function addKey(found: FoundKeys, kid: string, jwk: Jwk): void {
   const key = publicPart(jwk);
   const text = canonicalJson(key);
@@ -100,7 +106,7 @@ export function addKey(found: FoundKeys, kid: string, jwk: Jwk): void {
   found.characters += text.length;
 }
 
-/** Most key ids that a warning names. */
+/** The maximum number of key ids that a warning names. */
 const MAX_NAMED = 4;
 
 function namedKids(kids: readonly string[]): string {
@@ -126,18 +132,21 @@ export function keySetOf(found: FoundKeys): Parsed<KeySet> {
   return { ok: true, value, warning };
 }
 
-/** Most characters, as JSON, of the keys kept from earlier documents in a set; a document may have as many. */
+/**
+ * The maximum number of characters, as JSON, of the keys that a set keeps from earlier documents. It equals the largest
+ * size of a JWKS.
+ */
 const MAX_HELD = 65_536;
 
 /**
- * Adds to the new set those keys of the set in force that the new document broke. A key is broken if its `kid` now
- * has a key that cannot verify (another `kty`, a point off the curve), or several different keys. Without this,
- * such a mistake of a seller would end its events.
+ * Adds to the new set those earlier keys that the new document broke. A key is broken if its `kid` now has a key that
+ * cannot verify (another `kty`, a point off the curve), or several different keys. Without the earlier key, such a
+ * mistake would lose the seller's events.
  *
- * The old keys are used together with the new set until the hard limit of the last copy that contained them. A key
- * that was never usable is not kept; check 8 refuses it. A key that the seller removed is not kept either.
+ * An earlier key is used until the hard limit of the last copy that contained it. A key that was never usable is not
+ * kept; check 8 (key policy) refuses it. A key that the seller removed is not kept either.
  * @param now Unix ms.
- * @returns undefined if no old key is kept.
+ * @returns undefined if no earlier key is kept.
  */
 export function heldKeys(
   next: KeySet,
@@ -155,8 +164,8 @@ export function heldKeys(
     const odd = allUnder(next, kid);
     held.set(kid, until);
     jwks.set(kid, jwk);
-    // The other keys with this `kid` stay listed as ambiguous. A delivery signed by one of them is then not refused
-    // finally.
+    // The other keys with this `kid` stay listed as ambiguous. So a delivery that one of them signed is answered 503,
+    // and the seller may retry.
     ambiguous.set(kid, [jwk, ...odd]);
   }
   if (held.size === 0) return undefined;

@@ -1,6 +1,6 @@
-// Decides if a key is its sender's own when a URL has several senders, before the key is used for the first time
+// If several senders share a webhook URL, decides which of them owns a key before the key is used for the first time
 // (verification.md §2.36).
-// Called by the resolver; the signature check asks `firstUse` after a key has verified.
+// Called by the resolver; the signature check calls `firstUse` after a signature has verified with the key.
 
 import type { RaiseAlarm } from '../shared/alarms.ts';
 import { materialOf } from '../auth/rfc9421/revoked-at.ts';
@@ -25,46 +25,45 @@ export interface KeyOwnersContext {
   readonly keys: SenderKeys;
   readonly publishers: PublisherPins;
   readonly raiseAlarm: RaiseAlarm;
-  /** Records of published and verified keys. */
+  /** The stored records of keys that senders published or used. */
   readonly records: Pick<KeyRecords, 'of'>;
-  /** Returns the budget of the waiting delivery. */
+  /** Returns the limits of fetches and waiting time for the delivery that needs the key. */
   readonly budgetOf: (request: KeyRequest) => DeliveryBudget;
   readonly limits: {
-    /** Time limit of one fetch. Ms. */
+    /** Time limit of one fetch, in ms. */
     readonly deadlineMs: number;
-    /** Time until a sender is asked again after it gave no conclusive answer. Ms. */
+    /** The time in ms until another sender's keys are fetched again after an inconclusive result. */
     readonly cooldownMs: number;
   };
-  /** Unix ms. */
+  /** Returns the current time, Unix ms. */
   readonly now: () => number;
 }
 
 /** Finds the owner of a key among several senders of one URL (verification.md §2.36). */
 export interface KeyOwners extends Pick<FirstSeen, 'onReplaced'> {
-  /** True if all other senders of the URL were asked and none of them has the key. */
+  /** True if the keys of all other senders at the URL were checked and the key belongs to none of them. */
   isOwn(candidate: Candidate, senders: readonly SenderEntry[]): boolean;
   /**
-   * Returns the reason why the key is not (or not yet) known to belong to its sender. Undefined if it is. Never
-   * rejects.
+   * Returns the reason why the key is not (or not yet) known to be its sender's; undefined if it is. Never rejects.
    */
   firstUse(candidate: Candidate, request: KeyRequest): Promise<string | undefined>;
   /**
-   * If the key of a candidate is also known for another candidate, asks in the background so that the alarm is
-   * raised.
+   * If two candidates have one key and it belongs to one of their senders, checks the other sender in the background.
+   * This raises the alarm `key_shared`.
    */
   noteShared(candidates: readonly Candidate[], request: KeyRequest): void;
 }
 
 /**
- * Result of asking one other sender about a key. `clear`: the other does not own it. `shared`: both publish it, and
- * the other had it first or the order is unknown. `unchecked`: the other could not be asked, but its recorded keys
- * lack this key. `blocked`: the other could never be asked.
+ * The result of checking if another sender owns a key. `clear`: the other sender does not. `shared`: the other sender
+ * has the key too, and had it first or the order is unknown. `unchecked`: its keys could not be fetched, but by the
+ * records the key is not its own. `blocked`: its keys could never be fetched, and no record helps.
  */
 type Ownership = 'clear' | 'shared' | 'unchecked' | 'blocked';
 
-/** The state of the inquiry about a key that a sender uses for the first time. */
+/** The checks of the other senders for a key that a sender uses for the first time. */
 interface Claim extends NewKey {
-  /** Results for the other senders, by `placeName`, each with its time in Unix ms. */
+  /** The result for each other sender, by `placeName`, with its time in Unix ms. */
   readonly others: Map<string, { readonly ownership: Ownership; readonly at: number }>;
   readonly running: Map<string, Promise<void>>;
 }
@@ -73,10 +72,7 @@ interface KeyOwnersState extends KeyOwnersContext {
   readonly firstSeen: FirstSeen;
 }
 
-/**
- * Most inquiries remembered; the cache holds as many documents. If one is forgotten, the other senders are asked
- * again.
- */
+/** The maximum number of new keys whose checks are remembered; forgotten checks are made again. */
 const MAX_CLAIMS = 10_000;
 
 export function createKeyOwners(context: KeyOwnersContext): KeyOwners {
@@ -127,8 +123,8 @@ function othersThan({ sender }: Candidate, senders: readonly SenderEntry[]): rea
 }
 
 /**
- * Asks one other sender if that is due. Waits only for that sender's first answer; later answers are for the next
- * delivery.
+ * Checks if another sender has the key, unless a recent result is known. Waits only for the first result about that
+ * sender; a repeated check serves the next delivery.
  */
 async function ask(state: KeyOwnersState, claim: Claim, other: SenderEntry): Promise<void> {
   const { now, limits } = state;
@@ -143,7 +139,7 @@ async function ask(state: KeyOwnersState, claim: Claim, other: SenderEntry): Pro
   if (known === undefined) await asking;
 }
 
-/** Returns the reason, for the owner's log, why the key is not the sender's own; undefined if it is. */
+/** Returns the reason, for the owner's log, why the key is not known to be the sender's own. Undefined if it is. */
 function notOwnReason(claim: Claim, others: readonly SenderEntry[]): string | undefined {
   const { sender, key } = claim.candidate;
   const having = (ownership: Ownership | undefined): string =>
@@ -162,13 +158,13 @@ function notOwnReason(claim: Claim, others: readonly SenderEntry[]): string | un
 interface NewKey {
   readonly candidate: Candidate;
   /**
-   * Number of fetches begun when the key was first used. It is used if no JWKS shows since when the sender has the
-   * key.
+   * The number of fetches begun when the key was first used. It stands for the time of first sight if no cached JWKS
+   * shows an earlier one.
    */
   readonly fetchCount: number;
 }
 
-/** Known keys of another sender. `reason` is set if they are too old to prove that it lacks a key. */
+/** The known keys of another sender. `reason` is set if the sets are too old to prove that the sender lacks a key. */
 interface KnownKeys {
   readonly sets: readonly KeySet[];
   readonly reason?: string | undefined;
@@ -177,7 +173,7 @@ interface KnownKeys {
 /**
  * Checks if another sender at the URL has the key too, in documents fetched after the key was first seen. Never
  * rejects.
- * @param again true if the other was asked before; its published keys may have changed since.
+ * @param again true if this other sender was checked before; its published keys may have changed since.
  */
 async function askOther(
   state: KeyOwnersState,
@@ -187,7 +183,7 @@ async function askOther(
 ): Promise<Ownership> {
   const { kid, jwk } = newKey.candidate.key;
   const key = keyName(kid, jwk);
-  // A configured key belongs to its sender whatever other documents publish, so nothing is fetched.
+  // If configuration pins the key for the other sender, the key belongs to the other sender, and nothing is fetched.
   if (isConfigured(other, key)) return reportShared(state, newKey, other);
   if (isConfigured(newKey.candidate.sender, key)) return 'clear';
   if (isPinned(other) && other.publishers === undefined) return 'clear';
@@ -203,7 +199,7 @@ async function askOther(
   return reason === undefined ? 'clear' : await byRecords(state, newKey, other, reason);
 }
 
-/** True if a signature with this key was accepted as this sender's before, and none as the other sender's. */
+/** True if a signature with this key was accepted from the candidate's sender, but never from the other sender. */
 async function hadItFirst(
   { records }: KeyOwnersState,
   { candidate }: NewKey,
@@ -217,7 +213,7 @@ async function hadItFirst(
   return own?.wasOwn(kid, jwk) === true && theirs?.wasOwn(kid, jwk) === false;
 }
 
-/** If the other sender cannot be asked, uses records of the keys that it published or used, however long ago. */
+/** Uses records of the other sender's published or used keys, however old: its documents cannot be fetched. */
 async function byRecords(
   state: KeyOwnersState,
   newKey: NewKey,
@@ -248,9 +244,7 @@ async function seenAt(
   return (known && firstSeen.seen(known.copy, key)) ?? fetchCount;
 }
 
-/**
- * Returns undefined if the work fails: such a fault is on our side and must not abort the check of other senders.
- */
+/** Returns undefined if the work fails: a local fault must not abort the check of other senders. */
 async function orUndefined<T>(work: Promise<T>): Promise<T | undefined> {
   try {
     return await work;
@@ -270,7 +264,10 @@ async function currentKeys(state: KeyOwnersState, other: SenderEntry, after: num
   };
 }
 
-/** Fetches the other sender's keys again, without a delivery's budget: this runs once for all keys of one fetch. */
+/**
+ * Fetches the other sender's keys again, outside the delivery's budget. The number of such fetches is bounded: one
+ * serves all keys that were first seen before it.
+ */
 async function refetchedKeys(
   { keys, publishers }: KeyOwnersState,
   other: SenderEntry,
@@ -309,9 +306,7 @@ function reportShared(
   return isFirst ? 'clear' : 'shared';
 }
 
-/**
- * Raises the alarm that another sender could not be asked about a key. `then` is the reason and the consequence.
- */
+/** Raises the alarm that the other sender's keys could not be checked. `then` ends its text: reason and consequence. */
 function reportUnasked(
   { raiseAlarm }: KeyOwnersState,
   { candidate: { sender, key } }: NewKey,
@@ -341,41 +336,48 @@ function reportBlocked(state: KeyOwnersState, of: NewKey, other: SenderEntry, re
 }
 
 /**
- * Remembers when each key of a JWKS was first seen. If two senders publish a key, only this tells which had it
- * first (verification.md §2.36). Times are numbers of fetches: one fetch is later than another's answer only if it
- * began after that answer.
+ * Remembers when each key of a JWKS was first seen. If two senders publish a key, only this shows which sender had it
+ * first (verification.md §2.36).
+ * A time is the number of fetches begun, not a clock time: a fetch proves something about a moment only if it began
+ * later.
  */
 interface FirstSeen {
-  /** Called when a copy replaces another. */
+  /** Notes the keys of a new copy of a JWKS. A key that `before` had keeps the time of its first sight. */
   onReplaced(copy: Copy<KeySet>, before: Copy<KeySet> | undefined): void;
-  /** Number of fetches begun when the key was first seen in this set; undefined if the set lacks it. */
+  /** Returns the number of fetches begun when this set's key was first seen; undefined if the set lacks the key. */
   seen(copy: Copy<KeySet>, key: string): number | undefined;
-  /** True if this JWKS lacked the key in a fetch whose number is above `since`. */
+  /** True if a fetch with a number above `since` returned this JWKS without the key. */
   lackedSince(set: KeySet, key: string, since: number): boolean;
 }
 
 interface KeyHistory {
   readonly seen: number;
-  /** Number of the last fetch that returned the set without the key. Absent if every copy had the key. */
+  /** The number of the last fetch that returned the JWKS without the key. -1 (`NEVER`) if every copy had the key. */
   readonly lacked: number;
 }
 
 interface SetHistory {
   readonly keys: ReadonlyMap<string, KeyHistory>;
-  /** Number of the last fetch that the server itself (no cache) answered with the document. */
+  /**
+   * The number of the last fetch in which the server itself, not a cache, sent the whole document. -1 if there was
+   * none.
+   */
   readonly direct: number;
 }
 
 const NEVER = -1;
 
-/** Identifies a key by its kid and the material that verifies signatures, in canonical form. */
+/** Identifies a key by its `kid` and the members that verify signatures, in canonical form. */
 function keyName(kid: string, jwk: Jwk): string {
   return JSON.stringify([materialOf(jwk), kid]);
 }
 
-/** @param fetchCount see `DocumentCache.fetchCount`. */
+/**
+ * Creates the memory of when keys were first seen.
+ * @param fetchCount returns the number of fetches begun so far.
+ */
 function createFirstSeen(fetchCount: () => number): FirstSeen {
-  // The key of the map is the set, not its URL, so the history is dropped together with the document.
+  // The map's key is the parsed set, not its URL, so the history is dropped together with the cached document.
   const histories = new WeakMap<KeySet, SetHistory>();
   const note = (copy: Copy<KeySet>, before: SetHistory | undefined): SetHistory => {
     const lacked = before?.direct ?? NEVER;

@@ -1,6 +1,6 @@
 // Records thumbprints of the keys that senders published and used, for 400 days (verification.md §2.36).
-// Read by `key-owners.ts` if a sender cannot be asked. A record tells who owns a key; it never verifies a
-// signature.
+// Read by `key-owners.ts` if a sender's documents cannot be fetched, or if two senders publish one key. A record shows
+// who owns a key; it never verifies a signature.
 
 import type { Logger } from '../shared/alarms.ts';
 import { materialOf } from '../auth/rfc9421/revoked-at.ts';
@@ -21,23 +21,23 @@ export interface KeyRecord {
   /** True if the sender has published the key under this `kid`. */
   hasPublished(kid: string, jwk: Jwk): boolean;
   /**
-   * True if a signature with this key was accepted as this sender's, and all others at the URL were found not to
-   * have the key.
+   * True if a signature with this key was accepted from this sender. Before that, all other senders at the URL were
+   * checked and did not have the key.
    */
   wasOwn(kid: string, jwk: Jwk): boolean;
   /**
-   * As `wasOwn`, and also true if the key was used at a URL where this was the only sender, so that no other was
-   * asked.
+   * True if a signature with this key was accepted from this sender, even at a URL without other senders. At such a
+   * URL, no other sender was checked.
    */
   hasVerified(kid: string, jwk: Jwk): boolean;
 }
 
 /**
- * Thumbprints of senders' keys, in the store if it keeps rows, otherwise in this process (verification.md
- * §2.36).
+ * Thumbprints of senders' keys. They are kept in the store if it keeps rows, otherwise in this process
+ * (verification.md §2.36).
  */
 export interface KeyRecords {
-  /** Returns the record that the store has now. Rejects if it cannot be read. */
+  /** Returns the sender's record, including the store's latest thumbprints. Rejects if the store cannot be read. */
   of(agentUrl: string): Promise<KeyRecord>;
   /** Records a fetched copy of the sender's keys, in the background. */
   readonly published: (agentUrl: string, set: KeySet) => void;
@@ -53,12 +53,18 @@ interface KeyRecordsOptions {
   readonly logger: Logger;
 }
 
-/** Most senders held in this process. */
+/** The maximum number of senders whose thumbprints are held in this process. */
 const MAX_SENDERS = 10_000;
-/** Most thumbprints of a sender, 32 bytes each; the newest are kept. As many as a JWKS may have keys. */
+/**
+ * The maximum number of published thumbprints of a sender, 32 bytes each; the newest are kept. A JWKS may have as many
+ * keys.
+ */
 const MAX_PUBLISHED = 1_000;
 const MAX_VERIFIED = 100;
-/** A sender is forgotten this long after its last new key. Ms. */
+/**
+ * The time in ms after the last save at which a sender's record expires. A record is saved when a key is new, and when
+ * the record is read after half of this time.
+ */
 const KEPT_MS = 400 * 86_400_000;
 
 /** Sets of thumbprints, oldest first. */
@@ -70,8 +76,8 @@ interface Thumbprints {
 const newThumbprints = (): Thumbprints => ({ published: new Set(), verified: new Set() });
 
 /**
- * Adds `from` to `to`, and drops the oldest above `most`.
- * @returns true if `to` lacked any.
+ * Adds the thumbprints of `from` to `to`, and drops the oldest ones beyond `most`.
+ * @returns true if at least one was new.
  */
 function addAll(to: Set<string>, from: Iterable<string>, most: number): boolean {
   const added = [...from].filter((one) => !to.has(one));
@@ -112,7 +118,8 @@ export function createKeyRecords({ store, logger }: KeyRecordsOptions): KeyRecor
   /** Merges this process's thumbprints with the stored ones; afterwards both have all of them. */
   const exchange = async (agentUrl: string, of: Hashes): Promise<Thumbprints> => {
     const own = heldOf(agentUrl);
-    // The row has no sender, so it appears in no list and uses none of a sender's share of rows.
+    // The row is stored without a sender, so it appears in no list and does not count against a sender's limit of
+    // rows.
     const [kind, id] = ['watch', `keys ${of.sha256Hex(utf8(agentUrl))}`] as const;
     const stored = await rows?.run('', (step, now) => {
       const row = step.get(kind, id);
@@ -135,7 +142,8 @@ export function createKeyRecords({ store, logger }: KeyRecordsOptions): KeyRecor
       await exchange(agentUrl, loaded);
       unsaved.delete(agentUrl);
     } catch (error) {
-      // The thumbprints stay in this process, and are stored with the sender's next copy.
+      // The store failed. The thumbprints stay in this process, and are stored when the sender's next copy is
+      // recorded.
       putBounded(unsaved, agentUrl, true, MAX_SENDERS);
       logger.debug({ err: error, agentUrl }, 'thumbprints of keys are not stored yet');
     }
@@ -166,7 +174,7 @@ export function createKeyRecords({ store, logger }: KeyRecordsOptions): KeyRecor
       if (!isFirst(seen, set, agentUrl)) return;
       void note(agentUrl, ({ published }, of) => {
         const found = allKeys(set).map(([kid, jwk]) => thumbprint(of, kid, jwk));
-        // `EMPTY` records that a copy was fetched, even if it had no keys.
+        // `EMPTY` is added so that a copy without keys is recorded too.
         return addAll(published, [EMPTY, ...found], MAX_PUBLISHED);
       });
     },
@@ -181,14 +189,15 @@ export function createKeyRecords({ store, logger }: KeyRecordsOptions): KeyRecor
 }
 
 /**
- * Prefix of the thumbprint of a key that verified at a URL with one sender only, so that no other sender was asked.
+ * The prefix of the thumbprint of a key that verified at a URL with one sender only. There, no other sender was
+ * checked.
  */
 const ALONE = '~';
 
-/** A value that is stored for a copy without keys. */
+/** Stored among the thumbprints to show that a copy was fetched, even if it had no keys. */
 const EMPTY = '-';
 
-/** Thumbprint of a key and its `kid`: 32 bytes in base64url. */
+/** Returns the thumbprint of a key and its `kid`: 32 bytes in base64url. */
 function thumbprint(hashes: Hashes, kid: string, jwk: Jwk): string {
   return encodeBase64Url(hashes.sha256(utf8(JSON.stringify([materialOf(jwk), kid]))));
 }

@@ -1,6 +1,6 @@
 // Searches a key id among the senders of a delivery, and decides the order of senders and the waiting time
 // (verification.md §5.6, §5.7, §5.21).
-// Called by the resolver; `sender-search.ts` searches for one sender.
+// Called by the resolver; `sender-search.ts` searches the keys of one sender.
 
 import { putBounded } from '../shared/bounded.ts';
 import type { SenderEntry } from '../config/sender-entry.ts';
@@ -14,18 +14,18 @@ interface KeySearchOptions {
   readonly cache: Pick<DocumentCache, 'fetchCount'>;
   readonly each: SenderSearch;
   readonly limits: GatherLimits;
-  /** Returns the budget of the delivery that needs the key. */
+  /** Returns the limits of fetches and waiting time for the delivery that needs the key. */
   readonly budgetOf: (request: KeyRequest) => DeliveryBudget;
-  /** Called with every result before it is returned, and may replace it. */
+  /** Called with every search result before it is returned; returns the result to use instead. */
   readonly finish: (found: KeySearch, request: KeyRequest) => KeySearch;
-  /** Unix ms. */
+  /** Returns the current time, Unix ms. */
   readonly now: () => number;
 }
 
-/** Most senders remembered for `whose`. */
+/** The maximum number of senders remembered for `whose`. */
 const MAX_KNOWN = 1_000;
 
-/** Makes `find`, `findReplaced` and `whose` of the key resolver. */
+/** Makes the functions `find`, `findReplaced` and `whose` of the key resolver. */
 export function createKeySearch({
   cache,
   each,
@@ -40,8 +40,8 @@ export function createKeySearch({
   const startSearch = (keyid: string, request: KeyRequest): Search => {
     const fetchCount = cache.fetchCount();
     const started = now();
-    // If the clock was set back, an earlier fetch can have a time after the arrival. Such a time is also after the
-    // present.
+    // If the clock was set back, a fetch before the arrival may have a later time than the arrival. Such a time is
+    // also later than now, so it does not count.
     const isAfterArrival = (fetchedAt: number): boolean =>
       fetchedAt > request.arrivedAt && fetchedAt <= started;
     return {
@@ -52,7 +52,10 @@ export function createKeySearch({
     };
   };
 
-  /** Asks senders within the delivery's budget, least recently fetched first. */
+  /**
+   * Calls `ask` for the senders, within the delivery's limits. It begins with those whose last fetch is the longest
+   * ago.
+   */
   const searchInOrder = async (
     search: Search,
     senders: readonly SenderEntry[],
@@ -64,9 +67,10 @@ export function createKeySearch({
   };
 
   /**
-   * Finds senders that are known to have the key, and asks no others. Expired copies are refreshed first, because a
-   * removed key must not go on verifying. If two senders publish one key, the age of their copies must not decide.
-   * The order is that of the configuration: the first whose key verifies is the sender.
+   * Finds the key in cached copies. Expired copies with the key are refreshed first, because a removed key must not go
+   * on verifying. This is done even if a fresh copy has the key too: if two senders publish it, the age of their
+   * copies must not decide.
+   * The candidates are in the order of configuration: the first whose key verifies is the sender.
    */
   const searchCached = async (search: Search, senders: readonly SenderEntry[]): Promise<KeySearch> => {
     const matches = new Map<SenderEntry, SenderMatch>();
@@ -90,8 +94,8 @@ export function createKeySearch({
     const cached = await searchCached(search, request.senders);
     const isFound = cached.candidates.length > 0;
     const found = isFound ? cached : await searchInOrder(search, request.senders, each.refetched);
-    // Some senders were not waited for. They are asked in `findReplaced` if no candidate turns out to be the
-    // signer.
+    // If there is a candidate, `undecided` is left empty, although some senders may not have been waited for.
+    // `findReplaced` searches the keys of these senders if no candidate verifies the signature.
     const { candidates } = found;
     return finish(candidates.length > 0 ? { candidates, undecided: [] } : found, request);
   };
@@ -103,7 +107,7 @@ export function createKeySearch({
       for (const sender of request.senders) putBounded(known, sender.agentUrl, sender, MAX_KNOWN);
       return find(keyid, request);
     },
-    // Every sender is asked, even those in `tried`: they may have another key under the `keyid` by now.
+    // Every sender is searched, even those in `tried`, because they may have another key under `keyid` by now.
     findReplaced: async (keyid, request, tried) => {
       const search = startSearch(keyid, request);
       const ask = (sender: SenderEntry, own: Search): Promise<SenderMatch> =>
@@ -119,8 +123,9 @@ const NO_REASONS: readonly string[] = [];
 const NO_CANDIDATES: readonly Candidate[] = [];
 
 /**
- * The fast path, without a promise. It returns a result if every sender's cached keys decide, and one has the key
- * or no document could have it. Otherwise undefined.
+ * Searches without a promise. Returns candidates if cached keys decide for every sender, and at least one sender has
+ * the key. Returns an empty list if only configured pins could contain the key, and they do not. Otherwise returns
+ * undefined.
  */
 function allCachedSync(
   each: SenderSearch,
@@ -133,7 +138,7 @@ function allCachedSync(
     const match = each.cachedSync(sender, keyid);
     if (match === undefined) return undefined;
     final &&= match.final === true;
-    // Usually only one sender has the key; its list is then returned without a copy.
+    // Usually only one sender has the key; the list of that sender's candidates is then used without copying it.
     if (match.candidates !== undefined)
       candidates = candidates.length === 0 ? match.candidates : [...candidates, ...match.candidates];
   }
@@ -141,20 +146,20 @@ function allCachedSync(
 }
 
 interface GatherLimits {
-  /** Senders asked at a time. */
+  /** The maximum number of senders that are searched at the same time. */
   readonly width: number;
-  /** Time after which a sender without an answer is undecided. Ms. Without it there is no limit. */
+  /** The time in ms after which a sender without a result counts as undecided. Absent: no limit. */
   readonly deadlineMs?: number;
   /**
-   * Time for which other senders are waited for after the first candidate was found. Ms. It keeps one slow seller
-   * from delaying a delivery.
+   * The time in ms for which other senders are waited for after the first candidate was found. The limit keeps one
+   * slow seller from delaying a delivery.
    */
   readonly graceMs: number;
 }
 
 /**
- * Asks every sender, `width` at a time; the result is in the order of `senders`. Never rejects.
- * @param order the same senders in the order in which they are asked.
+ * Calls `ask` for every sender, `width` at a time. The result is in the order of `senders`. Never rejects.
+ * @param order the same senders in the order in which they are searched.
  */
 export async function gather(
   senders: readonly SenderEntry[],
@@ -187,7 +192,8 @@ export async function gather(
 }
 
 /**
- * Asks one sender. If that fails by a fault on our side (no engine, no suffix list), only this sender is undecided.
+ * Calls `ask` for one sender. If the call fails by a local fault (no crypto engine, no public suffix list), only this
+ * sender is undecided.
  */
 async function attempt(
   sender: SenderEntry,
@@ -212,21 +218,22 @@ function summary(senders: readonly SenderEntry[], matches: ReadonlyMap<SenderEnt
 }
 
 /**
- * Orders senders by their last fetch, oldest first, because one delivery may not fetch the documents of all. In a
- * fixed order the last of many senders would never be asked, so its keys would never be found.
+ * Orders senders by their last fetch, oldest first, because one delivery may not fetch the documents of all senders.
+ * In a fixed order the last of many senders would never be fetched, and its keys never found.
  */
 interface FetchOrder {
-  /** Returns `senders` with those never fetched first, then by the time of their last fetch. */
+  /** Returns `senders` with those never fetched first. The others follow by their last fetch, oldest first. */
   sorted(senders: readonly SenderEntry[]): readonly SenderEntry[];
-  /** Returns the same budget; when it first grants a fetch, the sender moves to the end of the order. */
+  /** Wraps a budget so that each fetch that it grants moves the sender to the end of the order of `sorted`. */
   noting(sender: SenderEntry, fetchBudget: DeliveryBudget['fetchBudget']): DeliveryBudget['fetchBudget'];
 }
 
-/** Most senders noted: as many as the cache has documents. A forgotten one is asked first. */
+/** The maximum number of senders whose last fetch is remembered. A forgotten sender comes first in the order. */
 const MAX_NOTED = 10_000;
 
 function createFetchOrder(): FetchOrder {
-  // Keyed by agent URL, from configuration alone: a `senders` function may return other objects each time.
+  // The map's key is the agent URL, not the object, because a `senders` function may return new objects each time.
+  // Agent URLs come from configuration alone, so no stranger can add one.
   const positions = new Map<string, number>();
   let position = 0;
   const positionOf = ({ agentUrl }: SenderEntry): number => positions.get(agentUrl) ?? 0;

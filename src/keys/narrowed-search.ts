@@ -1,4 +1,5 @@
-// The search for one sender if publishers' pins restrict its JWKS, as in edition 3.3 (verification.md §5.5).
+// The key search for one sender if only those keys of its JWKS count that publishers pin too, as in edition 3.3
+// (verification.md §5.5).
 // Called by `sender-search.ts` for senders for which `narrows` is true.
 
 import { sameMaterial } from '../auth/rfc9421/revoked-at.ts';
@@ -11,7 +12,10 @@ import type { PinState, PublisherPins } from './publisher-pins.ts';
 import type { Search, SenderMatch, SenderSearch } from './key-search-contract.ts';
 import type { SenderKeys } from './sender-keys.ts';
 
-/** True if publishers' pins restrict the sender's JWKS, instead of adding keys (verification.md §5.5). */
+/**
+ * True if publishers' pins restrict the sender's JWKS (a key must be in both), instead of replacing it
+ * (verification.md §5.5).
+ */
 export function narrows({ edition, publishers }: SenderEntry): boolean {
   return edition.publisherPins === 'narrow' && publishers !== undefined;
 }
@@ -21,16 +25,16 @@ interface NarrowedSearchParts {
   readonly publishers: PublisherPins;
   readonly now: () => number;
   readonly cooldownMs: number;
-  /** Searches the pins that the owner configured for a sender. Pins of publishers do not restrict them. */
+  /** Searches the pins that the owner configured for a sender. Publishers' pins have no effect on these. */
   readonly matchOwnPins: (sender: SenderEntry, keyid: string) => Promise<SenderMatch>;
   readonly matchKeys: (sender: SenderEntry, sets: readonly KeySet[], keyid: string) => Promise<SenderMatch>;
-  /** Merges matches, without the candidates that were tried. */
+  /** Merges search results, and removes the candidates in `tried`. */
   readonly without: (tried: readonly Candidate[], matches: readonly SenderMatch[]) => SenderMatch;
 }
 
 /**
- * Makes the search for senders whose JWKS is restricted by pins: the keys that a publisher lists for the sender. A key
- * is found if it is in the JWKS and in the list of every publisher that has such a list.
+ * Makes the search for a sender whose JWKS is narrowed by publishers' pins (`narrows`). A key is found if it is in the
+ * JWKS and in the list of every publisher that pins keys for the sender.
  */
 export function narrowedSearch({
   keys,
@@ -96,8 +100,8 @@ export function narrowedSearch({
 }
 
 /**
- * Returns the freshness for a search for untried keys. No cached key ends the search, and a copy that is recent
- * enough is not fetched again.
+ * Returns the requirements on a copy for a search after all tried keys have failed. A copy suffices if it was fetched
+ * after the delivery arrived or within the cooldown, whatever keys it has.
  */
 export function untriedFreshness(
   search: Pick<Search, 'isFreshEnough'>,
@@ -112,15 +116,15 @@ export function untriedFreshness(
   };
 }
 
-/** Returns the JWKs in a set of pins with the same key material. Undefined if there is none. */
+/** Returns the JWKs in a publisher's set with the same key material as the candidate. Undefined if there is none. */
 function pinsIn(set: KeySet, { key }: Candidate): readonly Candidate['key']['jwk'][] | undefined {
   const same = allKeys(set).flatMap(([, jwk]) => (sameMaterial(jwk, key.jwk) ? [jwk] : []));
   return same.length > 0 ? same : undefined;
 }
 
 /**
- * Keeps the candidates that are in the pins of every publisher that has pins. The result is undecided if the pins of a
- * publisher could not be fetched.
+ * Keeps the candidates that are pinned by every publisher that pins keys. If any is left, but a publisher's pins could
+ * not be fetched, the result is undecided.
  */
 export function narrowed(match: SenderMatch, { sets, undecided }: PinState): SenderMatch {
   const { candidates, ...rest } = match;

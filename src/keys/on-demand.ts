@@ -1,5 +1,4 @@
-// Loads the code for the keys of signing senders when the first such sender is used. That code is half of the
-// package.
+// Loads the code that finds keys when the first signing sender is used, because that code is half of the package.
 // Called by the receiver and the verifier, which use it as an ordinary `KeyResolver`.
 
 import { once } from '../shared/single-flight.ts';

@@ -1,4 +1,4 @@
-// Decides if a brand.json may speak for an agent of another domain, and finds the registrable domain's file
+// Decides if a brand.json may list an agent of another domain, and finds the brand.json of the registrable domain
 // (verification.md §5.1).
 // Called by `agent-location.ts`.
 
@@ -7,8 +7,8 @@ import type { BrandJson, Period } from './brand-json.ts';
 import { registrableDomain, sameRegistrableDomain } from './registrable-domain.ts';
 
 /**
- * The two files of a search: the brand.json where it begins, and the one that lists agents. Both are the same file
- * unless the first has a pointer.
+ * The two files of a search: the brand.json where the search begins, and the one that lists agents. Both are the same
+ * file unless the first one points to another.
  */
 export interface BrandFiles {
   readonly configured: BrandJson;
@@ -18,9 +18,9 @@ export interface BrandFiles {
 }
 
 /**
- * True if the file may list the agent. If the file is configured at another registrable domain, the agent's domain
- * must be named in it, or in the file that it points to. If the agent's own domain points to the file, that is
- * sufficient.
+ * True if the file `listing` may list the agent. That is so if the sender has no `brandJsonUrl`, or if that URL or `at`
+ * is at the agent's registrable domain. Otherwise one of the two files must name the agent's host or its registrable
+ * domain as an authorized operator.
  */
 export async function mayList(
   sender: SenderEntry,
@@ -31,7 +31,8 @@ export async function mayList(
   const agent = hostOf(sender.agentUrl);
   if (await sameRegistrableDomain(hostOf(sender.brandJsonUrl), agent)) return true;
   if (await sameRegistrableDomain(hostOf(at), agent)) return true;
-  // If the seller itself declares the file's URL, only the brand.json of a house may name its operators.
+  // If the seller itself declares the file's URL, only the brand.json of a house (a company with brands) may name
+  // operators.
   const files = [configured, listing].filter(({ isHouse }) => isHouse || sender.declared === undefined);
   const named = (domain: string): boolean =>
     files.some(({ operators }) => operators.get(domain)?.some((period) => isWithinPeriod(period, now)));
@@ -45,7 +46,7 @@ const isWithinPeriod = (
   now: number,
 ): boolean => from <= now && now < until;
 
-/** The next time at which an operator's authorization begins or ends, Unix ms. */
+/** Returns the next time (Unix ms) at which an operator's authorization begins or ends; `Infinity` if there is none. */
 export function nextChange({ configured, listing }: BrandFiles, now: number): number {
   let next = Number.POSITIVE_INFINITY;
   for (const { operators } of [configured, listing]) {
@@ -61,8 +62,8 @@ function hostOf(url: string): string {
 }
 
 /**
- * Returns the URL of the registrable domain's brand.json (verification.md §5.1). Undefined if the host is that
- * domain.
+ * Returns the URL of the registrable domain's brand.json (verification.md §5.1). Undefined if the agent's host is that
+ * domain itself or has none, or if `url` is not https.
  * @param url the well-known brand.json at an agent's host.
  */
 export async function registrableBrandJsonUrl(url: string): Promise<string | undefined> {

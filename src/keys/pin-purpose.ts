@@ -1,4 +1,5 @@
-// Gives a purpose to keys that publishers pin without one (verification.md §5.5).
+// Gives a purpose (the member that says what a key may sign) to keys that publishers pin without one (verification.md
+// §5.5).
 // Called by `sender-search.ts` for pinned candidates.
 
 import { sameMaterial } from '../auth/rfc9421/revoked-at.ts';
@@ -9,13 +10,13 @@ import type { Protocols } from '../shared/wire-names.ts';
 import type { Candidate, SenderKey } from './key-resolver.ts';
 import { allKeys, type KeySet } from './jwks.ts';
 
-/** Decides the purpose of keys that publishers pin without stating one (verification.md §5.5). */
+/** Gives a purpose to keys that publishers pin without one (verification.md §5.5). */
 export interface PinPurposes {
-  /** True if the key states no purpose, under any accepted protocol name. */
+  /** True if the key has no purpose member of any accepted protocol name. */
   readonly lacks: (candidate: Candidate) => boolean;
   /**
-   * Returns the pinned keys, each with a purpose. It is the pin's own, or that of the same key in the seller's
-   * JWKS. If neither states one, it is webhooks, and an alarm is raised.
+   * Returns the pinned keys, each with a purpose. A pin without a purpose gets that of the same key in the seller's
+   * JWKS. If the JWKS has none either, the purpose is webhooks, and an alarm is raised.
    * @param published the JWKS; undefined if it cannot be fetched.
    */
   given(candidates: readonly Candidate[], published: KeySet | undefined): readonly Candidate[];
@@ -26,7 +27,7 @@ interface PinPurposesOptions {
   readonly raiseAlarm: RaiseAlarm;
 }
 
-/** Purpose of a key for which neither the pin nor the JWKS states one. */
+/** The purpose of a key that has none in the publisher's file and none in the seller's JWKS. */
 const DEFAULT_PURPOSE = 'webhook-signing';
 
 export function createPinPurposes({ protocols, raiseAlarm }: PinPurposesOptions): PinPurposes {

@@ -12,15 +12,15 @@ import type { SenderKeys } from './sender-keys.ts';
 
 interface PinWatchOptions {
   readonly keys: Pick<SenderKeys, 'current'>;
-  /** Returns the sender once for each URL that its keys may be at; any of them may have the key. */
+  /** Returns the sender once for each URL at which its keys are searched; each of these URLs may have the key. */
   readonly placesOf?: (sender: SenderEntry) => readonly SenderEntry[];
   readonly raiseAlarm: RaiseAlarm;
 }
 
 /**
  * Returns a function that raises an alarm about keys that publishers pin and deliveries use, but the seller's JWKS
- * lacks (verification.md §5.5). It raises one alarm per copy of the pin. If the JWKS cannot be fetched, it raises
- * none and checks again with the next delivery. Nothing waits for it.
+ * lacks (verification.md §5.5). There is one alarm per copy of the pin. If the JWKS cannot be fetched, there is no
+ * alarm, and the next delivery checks again. No delivery waits for the check.
  */
 export function createPinWatch({
   keys,
@@ -45,7 +45,8 @@ export function createPinWatch({
       const { sender, key } = candidate;
       if (sender.edition.publisherPins !== 'decide-told' || looked.has(key.jwk)) continue;
       looked.add(key.jwk);
-      // A fault on our side (no suffix list) says nothing about the pin.
+      // The check failed by a local fault (e.g. no public suffix list), which says nothing about the pin. So the next
+      // delivery checks again.
       look(candidate).catch(() => looked.delete(key.jwk));
     }
   };

@@ -12,7 +12,7 @@ const PRIVATE_HALF: readonly string[] = ['d', 'p', 'q', 'dp', 'dq', 'qi', 'oth']
 /** Members that must never reach a log, including `k` (RFC 7518 §6.4.1). */
 const SECRET_MEMBERS: ReadonlySet<string> = new Set([...PRIVATE_HALF, 'k']);
 
-/** The reason to reject a document with a private key: anybody who has read it can sign with that key. */
+/** The reason to reject a document with a private key: anybody who has read the document can sign with that key. */
 export const PRIVATE_HALF_PUBLISHED = 'a key is published with its private half';
 
 export function hasPrivateHalf(jwk: Jwk): boolean {
@@ -23,21 +23,24 @@ export function isJwk(value: unknown): value is Jwk {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** `jwk` without the members that must stay secret. */
+/** Returns the JWK without the members that must stay secret. */
 export function publicPart(jwk: Jwk): Jwk {
   return Object.fromEntries(Object.entries(jwk).filter(([name]) => !SECRET_MEMBERS.has(name)));
 }
 
 /**
- * Checks a sender's pins without importing them. There must be at least one, and each must be an object with a
- * `kid` that no other has.
+ * Checks a sender's configured keys (pins) without importing them. There must be at least one, and each must be an
+ * object with a `kid` that no other pin has.
  * @throws ConfigError naming the sender and the `kid`.
  */
 export function checkPins(sender: Pick<Sender, 'agentUrl' | 'pins'>): void {
   if (sender.pins !== undefined) pinnedJwks(sender.agentUrl, sender.pins);
 }
 
-/** Pins by `kid`, public members only. @throws ConfigError if the list is invalid. */
+/**
+ * Returns configured keys (pins) by `kid`, public members only.
+ * @throws ConfigError if the list is invalid.
+ */
 export function pinnedJwks(agentUrl: string, pins: readonly unknown[]): ReadonlyMap<string, Jwk> {
   const where = `pins of ${agentUrl}`;
   if (!Array.isArray(pins)) throw new ConfigError(`${where}: not an array. Pass an array of JWKs.`);

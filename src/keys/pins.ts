@@ -1,5 +1,5 @@
-// Pins that the owner configured for senders. Each list is parsed once, and each key imported once (verification.md
-// §5.5).
+// The keys that the owner configured (pinned) for senders. Each list is parsed once, and each key imported once
+// (verification.md §5.5).
 // Called by the resolver and by each sender's search.
 
 import type { Jwk } from '../crypto/engine.ts';
@@ -11,21 +11,23 @@ import type { SenderKey } from './key-resolver.ts';
 import { type EngineSource, importedKey, type KeySet, newKeySet } from './jwks.ts';
 import { pinnedJwks } from './pinned-jwks.ts';
 
-/** Pins of the senders in use; each list is read and each key imported once. */
+/** The configured keys (pins) of senders. Each list is parsed once, and each key imported once. */
 export interface Pins {
   /**
-   * Returns the pinned key with this `kid`; undefined if there is none. If the key cannot be imported, its
-   * `verifyKey` says why (check 8). If the list is invalid, returns the reason as a string.
+   * Returns the pinned key with this `kid`; undefined if there is none. If the key cannot be imported, its `verifyKey`
+   * is the reason, for check 8 (key policy). If the list is invalid, returns the reason as a string.
    */
   key(sender: PinnedSender, kid: string): Promise<SenderKey | string | undefined>;
-  /** As `key`, but without waiting. Undefined if the key was not imported before. */
+  /**
+   * Returns the pinned key without waiting. Undefined if there is none or it was not imported before; then call `key`.
+   */
   imported(sender: PinnedSender, kid: string): SenderKey | undefined;
-  /** True if the list was parsed before and has no key with this `kid`. */
+  /** True if the sender's list of pins was parsed before and has no key with this `kid`. */
   lacks(sender: PinnedSender, kid: string): boolean;
   /**
    * Imports every pin.
-   * @returns reasons, for the owner, why some pins will never verify a delivery (check 8). That is no error: a key
-   * set that was pinned as published may contain keys for other purposes.
+   * @returns reasons, for the owner, why some pins will never verify a delivery (check 8, key policy). Such pins are
+   * no error: a key set that was pinned as published may contain keys for other purposes.
    * @throws ConfigError (rejects) if the list is invalid.
    */
   importAll(sender: PinnedSender): Promise<readonly string[]>;
@@ -33,13 +35,13 @@ export interface Pins {
 
 export type PinnedSender = SenderEntry & { readonly pins: readonly Jwk[] };
 
-/** True if configuration pins the sender's keys; publishers may pin more. */
+/** True if configuration pins the sender's keys, whether or not publishers pin keys too. */
 export function isPinned(sender: SenderEntry): sender is PinnedSender {
   return sender.pins !== undefined;
 }
 
 export function createPins(engine: EngineSource, protocols: Protocols): Pins {
-  // The map's key is the list itself, which lives as long as the configuration that contains it.
+  // The map's key is the list itself, which lives as long as the configuration that contains the list.
   const sets = new WeakMap<readonly Jwk[], KeySet | string>();
   const setOf = (sender: PinnedSender): KeySet | string => {
     const known = sets.get(sender.pins);
@@ -75,7 +77,8 @@ export function createPins(engine: EngineSource, protocols: Protocols): Pins {
 }
 
 /**
- * The reason why check 8 will refuse a key under every algorithm and every protocol name; undefined if it may pass.
+ * Returns the reason why check 8 (key policy) will refuse a key under every algorithm and protocol name; undefined if
+ * it may pass.
  */
 function unusableReason(
   key: SenderKey | undefined,
@@ -91,7 +94,10 @@ function unusableMessage(agentUrl: string, kid: string, reason: string): string 
   return `pins of ${agentUrl}: the key ${JSON.stringify(kid)} cannot be used: ${reason}. Pin the public JWK as the seller publishes it.`;
 }
 
-/** Parses a list that may be unchecked, because a `senders` function returns lists after construction. */
+/**
+ * Parses a list of pins; returns the reason if it is invalid. A list from a `senders` function was not checked at
+ * construction.
+ */
 function readSet(sender: PinnedSender): KeySet | string {
   try {
     return pinnedSet(sender.agentUrl, sender.pins);

@@ -1,4 +1,4 @@
-// The URLs at which a sender's keys are searched: the well-known one, and the one that the seller declares
+// The URLs at which a sender's keys are searched: the well-known URL, and the one that the seller declares
 // (verification.md §5.1a). The code calls them places.
 // Called by the resolver around every search; each place is searched like a separate sender.
 
@@ -12,20 +12,20 @@ import type { Declarations, Declared } from './declarations.ts';
 import { urlRefusedReason } from './net/addresses.ts';
 
 /**
- * The places (URLs) at which a sender's keys are searched (verification.md §5.1a), in that order. Each is
- * represented as the same sender with that URL.
+ * The places (URLs) at which a sender's keys are searched (verification.md §5.1a), in the order of the search. Each
+ * place is represented as a sender with that URL.
  */
 export interface Places {
   /**
-   * Returns the places that are known now.
-   * @param sender as configured, or one of its places.
+   * Returns the places that are known now, without waiting.
+   * @param sender a configured sender, or one of its places.
    */
   readonly of: (sender: SenderEntry) => readonly SenderEntry[];
-  /** Reads the declarations of these senders from the store. Undefined if all have been read before. */
+  /** Reads the declarations of these senders from the store. Undefined if all declarations have been read before. */
   ready(senders: readonly SenderEntry[], waitMs: () => number): Promise<void> | undefined;
   /**
-   * Searches the first place of each sender. If none has the key, searches the other places, and then any place
-   * that was declared meanwhile.
+   * Searches the first place of each sender. If no first place has the key, searches the other places, and then any
+   * place that was declared meanwhile.
    * @param search searches a key among the senders of a request.
    */
   find(
@@ -34,10 +34,11 @@ export interface Places {
     waitMs: () => number,
   ): KeySearch | Promise<KeySearch>;
   /**
-   * Returns the request of which `request` is a part. Fetches and waiting time are counted for the whole request.
+   * Returns the request from which `find` or `everywhere` made `request` for some or all places. Any other request is
+   * returned unchanged. Fetches and waiting time are limited for the original request as a whole.
    */
   whole(request: KeyRequest): KeyRequest;
-  /** Returns the request with every place of each sender as a sender. */
+  /** Returns the request with each sender replaced by all of its places. */
   everywhere(request: KeyRequest): KeyRequest;
 }
 
@@ -47,7 +48,7 @@ interface PlacesOptions {
   readonly raiseAlarm: RaiseAlarm;
 }
 
-/** Before a key is called unknown, a declaration that is older than this is read again. Ms. */
+/** Before a key is called unknown, a declaration that was read longer ago than this is read again, in ms. */
 const REREAD_MS = 10_000;
 
 /**
@@ -59,7 +60,7 @@ function mayDeclare({ auth, brandJsonUrl: configured, pins, edition }: SenderEnt
   return isOpen && edition.declaredPlace !== 'ignored';
 }
 
-/** True if the result is final, so that no other place has to be searched. */
+/** True if no other place has to be searched: a candidate was found, or no sender may declare a place. */
 const isFinal = ({ candidates }: KeySearch, { senders }: KeyRequest): boolean =>
   candidates.length > 0 || !senders.some(mayDeclare);
 
@@ -105,7 +106,7 @@ export function createPlaces({ declarations, allowLoopback, raiseAlarm }: Places
     wholes.set(made, request);
     return made;
   };
-  /** True for nearly every request: each sender has one place, which is itself. */
+  /** True if each sender has one place, which is the sender itself. That is so for nearly every request. */
   const isWhole = ({ senders }: KeyRequest): boolean =>
     senders.every((sender) => {
       const places = of(sender);
@@ -167,7 +168,7 @@ export function createPlaces({ declarations, allowLoopback, raiseAlarm }: Places
     ready,
     find: (request, search, waitMs) => {
       const first = search(isWhole(request) ? request : firstPart(request));
-      // The fast path, without a promise.
+      // A final result that was found without a promise is returned without one.
       return !isThenable(first) && isFinal(first, request)
         ? first
         : findFurther(request, search, waitMs, first);

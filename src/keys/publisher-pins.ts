@@ -1,5 +1,5 @@
-// Keys that publishers pin for a sender in their adagents.json. An entry that becomes invalid stays in force for a
-// time (verification.md §5.5, §5.18, §5.28).
+// The keys that publishers pin for a sender in their adagents.json. If an entry becomes invalid, the last valid one is
+// used for a time (verification.md §5.5, §5.18, §5.28).
 // Called by each sender's search and by `key-owners.ts`.
 
 import type { RaiseAlarm } from '../shared/alarms.ts';
@@ -13,34 +13,37 @@ import { type DeliveryBudget, unlimitedBudget } from './safe-fetch.ts';
 import { heldKeys, type KeySet } from './jwks.ts';
 import { createMoveWatch, nearMisses, nearMissText } from './agent-location.ts';
 
-/** The keys that a sender's publishers pin for it, of all publishers together (verification.md §5.5). */
+/** The keys that all publishers of a sender pin for it together (verification.md §5.5). */
 export interface PinState {
-  /** If no publisher pins, this is empty and `undecided` is absent. */
+  /** One key set for each publisher that pins keys. If empty and nothing is `undecided`, no publisher pins. */
   readonly sets: readonly KeySet[];
-  /** The reason, for the owner's log, why publishers may pin other keys than these. */
+  /** The reason, for the owner's log, why publishers may pin keys that are not in `sets`; absent if they do not. */
   readonly undecided?: string;
 }
 
 interface CachedPins extends PinState {
-  /** The sets from copies within their lifetime. */
+  /** The key sets from copies within their lifetime. */
   readonly fresh: readonly KeySet[];
-  /** True if a copy is past its lifetime. */
+  /** True if at least one copy of a publisher's file is past its lifetime. */
   readonly hasExpired: boolean;
 }
 
-/** A caller's demand on the freshness of a publisher's file, beyond the file's own lifetime. */
+/**
+ * The requirements of a caller on a copy of a publisher's file. The copy contains a certain key, or is recent enough to
+ * prove that the key does not exist.
+ */
 interface PinFreshness extends Omit<Freshness<unknown>, 'hasWanted'> {
   readonly hasWanted: (set: KeySet) => boolean;
 }
 
 export interface PublisherPins {
-  /** The pins in cached copies; nothing is fetched. */
+  /** Returns the pins in cached copies; fetches nothing. */
   cached(sender: SenderEntry): CachedPins;
-  /** See `DocumentCache.noteUse`. */
+  /** Notes that the cached pins of a sender were used, which may start a background refresh. */
   noteUse(sender: SenderEntry): void;
   /** Returns the pins in copies within their lifetime. A copy that cannot be refreshed is used as it is. */
   current(sender: SenderEntry, fetchBudget?: DeliveryBudget['fetchBudget']): Promise<PinState>;
-  /** Returns the pins in copies as fresh as required, fetched again if needed. Undecided if a fetch failed. */
+  /** Returns the pins in copies that satisfy `freshness`, fetched again if needed. Undecided if a fetch failed. */
   renewed(
     sender: SenderEntry,
     freshness: PinFreshness,
@@ -52,16 +55,16 @@ interface PublisherPinsOptions {
   readonly cache: DocumentCache;
   readonly allowLoopback: boolean;
   readonly raiseAlarm: RaiseAlarm;
-  /** Unix ms. */
+  /** Returns the current time, Unix ms. */
   readonly now: () => number;
-  /** Called with every copy of an agent's pinned keys. */
+  /** Called with the pinned keys of an agent in every new copy of a publisher's file. */
   readonly noteKeys?: (agentUrl: string, set: KeySet) => void;
-  /** Files fetched at a time for one sender. */
+  /** The maximum number of files that are fetched at the same time for one sender. */
   readonly width: number;
 }
 
 const NO_PINS: CachedPins = { sets: [], fresh: [], hasExpired: false };
-/** Most reasons in a message: enough to see what is wrong. */
+/** The maximum number of reasons in a message, enough to see what is wrong. */
 const MAX_REASONS = 4;
 
 export function createPublisherPins(options: PublisherPinsOptions): PublisherPins {
@@ -78,8 +81,8 @@ export function createPublisherPins(options: PublisherPinsOptions): PublisherPin
   };
 
   /**
-   * Returns the listing in a file. If the file cannot be fetched it might pin, so the result is undecided, with the
-   * pins of an older copy.
+   * Returns the publisher's entry about an agent (the listing). A file that cannot be fetched might pin keys. The
+   * result is then undecided, and has the pins of the cached copy, if there is one.
    */
   const listingFrom = (agentUrl: string, url: string, result: CopyResult<AdAgents>): Listing => {
     if (result.ok) return listingOf(agentUrl, url, result.copy);
@@ -128,7 +131,8 @@ export function createPublisherPins(options: PublisherPinsOptions): PublisherPin
       const ofDocument: Freshness<AdAgents> = {
         ...freshness,
         hasWanted: ({ value }) => {
-          // A file that points elsewhere is refreshed by its own lifetime only, because the keys are in its target.
+          // A file that only points to another one (`next`) contains no keys, so a missing key is no reason to fetch it
+          // again.
           if (value.next !== undefined) return true;
           const set = value.pinned.get(agentUrl);
           return typeof set === 'object' && hasWanted(set);
@@ -146,18 +150,18 @@ export function createPublisherPins(options: PublisherPinsOptions): PublisherPin
   };
 }
 
-/** The cached file with the keys: the one at the publisher's URL, or the one that it points to. */
+/** The cached file with a publisher's keys: the one at the publisher's URL, or the one to which it points. */
 interface CachedFile {
   readonly copy: Copy<AdAgents>;
-  /** True if the file, and the pointer to it, are within their lifetimes. */
+  /** True if this file, and the file that points to it (if any), are within their lifetimes. */
   readonly fresh: boolean;
 }
 
 type LoadAdAgents = (kind: DocumentKind<AdAgents>, url: string) => Promise<CopyResult<AdAgents>>;
 
 /**
- * Loads the publisher's file or, if that is a pointer, its target.
- * @param onNext called with the URL of the target.
+ * Loads the publisher's file or, if that file points to another one, the other one.
+ * @param onNext called with the URL of the other file.
  */
 export async function followed(
   url: string,
@@ -172,8 +176,8 @@ export async function followed(
 }
 
 /**
- * URLs at which publishers pin the sender's keys. @param allowLoopback development: those of an agent over
- * http are asked over http.
+ * Returns the URLs at which publishers pin the sender's keys.
+ * @param allowLoopback for development: the URLs are http if the agent's URL is.
  */
 export function adagentsUrls(
   { agentUrl, publishers }: SenderEntry,
@@ -198,41 +202,41 @@ function union(listings: readonly Listing[]): PinState {
 export interface Listing {
   /** The pinned keys; absent if the file has no `signing_keys` for the agent. */
   readonly set?: KeySet;
-  /** The reason why the publisher may pin other keys, or why that is unknown. */
+  /** The reason why the publisher may pin keys that are not in `set`. */
   readonly undecided?: string;
   /**
-   * The reason why the newest copy is rejected. The keys then come from an older copy, which cannot prove that a
-   * key is absent.
+   * The reason why the newest copy is rejected. `set` then comes from an older copy, which cannot prove that a key is
+   * absent.
    */
   readonly broken?: string;
 }
 
 interface PublisherListingsOptions extends Pick<PublisherPinsOptions, 'noteKeys'> {
   readonly raiseAlarm: RaiseAlarm;
-  /** Unix ms. */
+  /** Returns the current time, Unix ms. */
   readonly now: () => number;
 }
 
-/** The last valid listing of an agent by a publisher. */
+/** The last valid entry of a publisher about an agent. */
 interface ValidListing {
-  /** Unix ms. */
+  /** The time (Unix ms) until which this entry is used while newer copies are invalid. */
   hardUntil: number;
   readonly set: KeySet | undefined;
 }
 
-/** Most valid listings held: as many as the cache has documents. */
+/** The maximum number of valid entries that are remembered. */
 const MAX_VALID_LISTINGS = 10_000;
 
 /**
- * Returns a function that reads an agent's entry in a publisher's file. If the entry is invalid, the publisher's
- * last valid entry stays in force until its hard limit. An alarm is raised once per copy.
+ * Returns a function that reads an agent's entry in a publisher's file. If the entry is invalid, the publisher's last
+ * valid entry is used until its hard limit, and an alarm is raised once per copy.
  */
 export function createPublisherListings(
   options: PublisherListingsOptions,
 ): (agentUrl: string, url: string, copy: Copy<AdAgents>) => Listing {
   const { raiseAlarm, now, noteKeys } = options;
   const lastValid = new Map<string, ValidListing>();
-  // Held weakly: a file also has the keys of other agents, so only the cache may keep it in memory.
+  // A WeakMap, because a file also has the keys of other agents: only the document cache may keep it in memory.
   const takenFrom = new WeakMap<AdAgents, Map<string, ValidListing>>();
   const reportInvalid = createInvalidListingAlarm(raiseAlarm);
   const take = (agentUrl: string, url: string, copy: Copy<AdAgents>, set: KeySet | undefined): Listing => {
@@ -275,7 +279,7 @@ function listingWith(set: KeySet | undefined): Listing {
   return set ? { set } : {};
 }
 
-/** Returns the reason to reject the target of a pointer, if it does not list the agent; otherwise undefined. */
+/** Returns the reason to reject a file to which another one points: it lacks the agent. Otherwise undefined. */
 export function notListedReason({ mustList }: AdAgents, agentUrl: string): string | undefined {
   return mustList?.has(agentUrl) === false
     ? 'its authoritative_location leads to a file that does not list the agent'
@@ -297,15 +301,15 @@ function mixedWith(
 }
 
 /**
- * True if the listing comes from this file and none of its kept keys is past its limit. A 304 does not change the
- * file.
+ * True if the entry was read from this file before, and none of the keys kept from earlier files has expired. A 304
+ * does not change the file.
  */
 const isCurrent = (known: ValidListing, ofFile: ValidListing | undefined, now: number): boolean =>
   known === ofFile && [...(known.set?.held.values() ?? [])].every((until) => now < until);
 
 /**
- * Raises an alarm at the first pin: from now on the publisher, not the seller, decides which signatures are
- * accepted (verification.md §5.28).
+ * Raises an alarm when a publisher begins to pin keys for the agent, or begins again. From then on the seller alone no
+ * longer decides which signatures are accepted (verification.md §5.28).
  */
 function reportFirstPin(raiseAlarm: RaiseAlarm, agentUrl: string, url: string): void {
   raiseAlarm({
@@ -316,7 +320,7 @@ function reportFirstPin(raiseAlarm: RaiseAlarm, agentUrl: string, url: string): 
   });
 }
 
-/** Reports the fault of an agent's entry, once per copy. */
+/** Creates a function that reports what is wrong with an agent's entry, once per copy of the file. */
 function createInvalidListingAlarm(
   raiseAlarm: RaiseAlarm,
 ): (agentUrl: string, url: string, value: AdAgents, reason: string) => void {
@@ -331,7 +335,7 @@ function createInvalidListingAlarm(
   };
 }
 
-/** Warns the owner about keys that are pinned for a URL similar to the agent's, because those are not used. */
+/** Warns the owner about keys that are pinned for a URL similar to the agent's; they are not used. */
 function warnOfNearMisses(raiseAlarm: RaiseAlarm, agentUrl: string, url: string, { pinned }: AdAgents): void {
   const misses = nearMisses(agentUrl, pinned.keys());
   if (misses.length === 0) return;
@@ -346,13 +350,13 @@ function warnOfNearMisses(raiseAlarm: RaiseAlarm, agentUrl: string, url: string,
 
 const HOUR_MS = 3_600_000;
 
-/** One hour is both the default and the maximum, because a removed pin still verifies for that long. */
+/** The lifetime is one hour by default and at most, because a removed pin still verifies for that long. */
 const LIFE: LifeRules = { minMs: 60_000, maxMs: HOUR_MS, defaultMs: HOUR_MS };
 
-/** Four lifetimes, as for a revocation list. */
+/** If refreshes fail, a copy is used for four lifetimes, as a revocation list is. */
 const HARD_LIMIT_MS = 4 * HOUR_MS;
 
-/** At most 1 MiB (verification.md §5.13). */
+/** The document kind of a publisher's adagents.json, at most 1 MiB (verification.md §5.13). */
 export const ADAGENTS: DocumentKind<AdAgents> = {
   name: 'adagents.json',
   maxBytes: 1_048_576,
@@ -362,7 +366,7 @@ export const ADAGENTS: DocumentKind<AdAgents> = {
   parse: (bytes) => parseAdAgents(bytes),
 };
 
-/** The target of an adagents.json that points elsewhere. */
+/** The document kind of the file to which a publisher's adagents.json points. */
 export const AUTHORITATIVE: DocumentKind<AdAgents> = {
   name: 'authoritative adagents.json',
   maxBytes: ADAGENTS.maxBytes,

@@ -1,10 +1,11 @@
-// Computes registrable domains by the public suffix list, which is part of a package and loaded when it is needed.
+// Computes registrable domains by the public suffix list. The list is part of an npm package, which is loaded when it
+// is needed.
 // Called for brand.json of another domain and for redirects of adagents.json (verification.md §5.1, §5.10).
 
 /**
- * True if two host names have the same registrable domain by the public suffix list. The list's private part is
- * used too, because two customers of one hosting service are strangers. The list is loaded only if the names
- * differ, and nothing is fetched.
+ * True if two host names have the same registrable domain by the public suffix list. The list's private part counts
+ * too, because two customers of one hosting service are strangers. The list is loaded only if the names differ, and
+ * nothing is fetched.
  */
 export async function sameRegistrableDomain(a: string, b: string): Promise<boolean> {
   if (a === b) return true;

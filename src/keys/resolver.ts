@@ -1,6 +1,6 @@
 // Connects the parts of this folder: `createKeyResolver` finds keys and revocations for deliveries (verification.md
 // §5).
-// Loaded on demand by `on-demand.ts`; the vectors and `explain` use it directly.
+// Loaded on demand by `on-demand.ts`. The command `explain` uses it directly, the test vectors only `KEY_LIMITS`.
 
 import type { RaiseAlarm } from '../shared/alarms.ts';
 import type { SafeLogger } from '../shared/logging.ts';
@@ -35,15 +35,18 @@ import { createSenderSearch } from './sender-search.ts';
 interface FirstUse {
   /** The JWKS document kind, which also records when each key was first seen. */
   readonly jwks: DocumentKind<KeySet>;
-  /** Returns the search result with `firstUse` added to each candidate that is not known to be its sender's own. */
+  /**
+   * Returns the search result. Each candidate whose key is not known to be its sender's own gets the function
+   * `firstUse`.
+   */
   readonly guard: (search: KeySearch, request: KeyRequest) => KeySearch;
-  /** True if the key is known to be the candidate's own at a URL of these senders. */
+  /** True if the candidate's key is known to belong to the candidate's sender alone, among the senders of one URL. */
   readonly isOwn: (candidate: Candidate, senders: readonly SenderEntry[]) => boolean;
 }
 
 /**
- * Guards the first use of a key. A registered seller could publish another seller's key as its own. Therefore the
- * other senders of the URL are asked before a sender's key is used for the first time (verification.md §2.36).
+ * Checks a key before a sender uses it for the first time (verification.md §2.36). A registered seller could publish
+ * another seller's key as its own, so the keys of the URL's other senders are checked.
  */
 export function createFirstUse(context: () => KeyOwnersContext): FirstUse {
   let made: KeyOwners | undefined;
@@ -71,30 +74,30 @@ export function createFirstUse(context: () => KeyOwnersContext): FirstUse {
 }
 
 /**
- * True if all entries have the agent URL of one sender. A sender has several entries if its keys are at several
- * places.
+ * True if all entries have one agent URL. There are several entries for one sender if its keys are searched at several
+ * URLs.
  */
 const isAlone = ({ sender }: Candidate, senders: readonly SenderEntry[]): boolean =>
   senders.every(({ agentUrl }) => agentUrl === sender.agentUrl);
 
 interface KeyLimits extends CacheLimits {
-  /** Time limit of one fetch. Ms. */
+  /** Time limit of one fetch, in ms. */
   readonly deadlineMs: number;
   /**
-   * Total time for which one delivery waits for documents, ms. A fetch that is no longer waited for continues, so
-   * that its result serves the retry.
+   * The total time in ms for which one delivery waits for documents. After that, a running fetch continues, so that
+   * its result serves the seller's retry.
    */
   readonly deliveryMs: number;
   /**
-   * As `deliveryMs`, on runtimes where a fetch ends with its request. There a fetch that is not waited for leaves
-   * no result for the retry.
+   * The same limit as `deliveryMs`, for runtimes where a fetch ends with its request. There a fetch that is not waited
+   * for leaves no result for the retry.
    */
   readonly ownFetchMs: number;
-  /** Fetches at a time for one delivery. */
+  /** The maximum number of senders whose documents are fetched at the same time for one delivery. */
   readonly width: number;
-  /** Most senders and publishers whose documents one delivery may fetch. */
+  /** The maximum number of senders and publishers whose documents one delivery may fetch. */
   readonly perDelivery: number;
-  /** Time for which other senders are waited for after one was found to have the key. Ms. */
+  /** The time in ms for which other senders are waited for after a first sender was found to have the key. */
   readonly graceMs: number;
 }
 
@@ -102,36 +105,39 @@ export interface KeyResolverOptions {
   readonly protocols: Protocols;
   /** The crypto engine that imports keys, or a function that returns it when the first key is needed. */
   readonly engine: EngineSource;
-  /** Default: the runtime's own. */
+  /** The function that fetches key documents. Default: `defaultFetch`. */
   readonly fetch?: KeyFetch | undefined;
-  /** The way of name look-ups, if the runtime's own `fetch` is used. */
+  /** The way in which host names are looked up, unless `fetch` is given. */
   readonly dns?: NameLookUp | undefined;
   /** Thresholds above which new key ids raise an alarm; none if absent. */
   readonly thresholds?: AdmissionPressure;
-  /** Unix ms. */
+  /** Returns the current time, Unix ms. */
   readonly now: () => number;
-  /** Development: allows http and private addresses. */
+  /** For development: allows http and private addresses. */
   readonly allowLoopback: boolean;
   readonly raiseAlarm: RaiseAlarm;
   readonly logger: SafeLogger;
-  /** Called when a fetch of a key document has ended. */
+  /** The receiver's hooks for measurements; `fetched` is called when a fetch of a key document has ended. */
   readonly instruments?: Pick<Instruments, 'fetched'>;
   /** Values that replace those of `KEY_LIMITS`. */
   readonly limits?: Partial<KeyLimits>;
-  /** In [0, 1): spreads background refreshes. Default: `Math.random`. */
+  /** Returns a random number in [0, 1), by which background refreshes are spread over time. Default: `Math.random`. */
   readonly random?: () => number;
-  /** Keeps the thumbprints of keys. Without a store, or if it keeps no rows, they are kept in this process. */
+  /**
+   * The store of key thumbprints and sellers' declarations. Without a store, or with one that keeps no rows,
+   * thumbprints stay in this process.
+   */
   readonly store?: Pick<Store, 'registrations'> | undefined;
   /** Timers for polling. They never keep the process alive. */
   readonly schedule?: Schedule;
 }
 
-/** Limits of verification.md §5.4, §5.7, §5.13 and §5.18. */
+/** Limits of verification.md §5.4, §5.7, §5.13, §5.18 and §5.21. */
 export const KEY_LIMITS: KeyLimits = {
   hardLimitMs: MAX_LIFE_MS,
   cooldownMs: 30_000,
   patienceMs: 2_000,
-  // Enough for brand.json, JWKS and three lists of each of 10,000 senders.
+  // Enough for five documents (brand.json, JWKS, three revocation lists) of each of 10,000 senders.
   maxDocuments: 50_000,
   maxBytes: 512 * 1_048_576,
   deadlineMs: 10_000,
@@ -142,7 +148,7 @@ export const KEY_LIMITS: KeyLimits = {
   graceMs: 250,
 };
 
-/** Wraps the owner's hook: an error in it must not break a fetch that many deliveries wait for. */
+/** Wraps the owner's alarm hook: an error in the hook must not break a fetch that many deliveries wait for. */
 function harmlessAlarm({ raiseAlarm, logger }: KeyResolverOptions): RaiseAlarm {
   return (alarm) => {
     try {
@@ -159,7 +165,10 @@ async function importPins(sender: PinnedSender, pins: Pins, raiseAlarm: RaiseAla
   }
 }
 
-/** Finds the signer's keys (verification.md §5), in pins and in documents that this resolver fetches and caches. */
+/**
+ * Creates the key resolver, which finds the signer's keys in pins and in documents (verification.md §5). It fetches
+ * and caches the documents.
+ */
 export function createKeyResolver(options: KeyResolverOptions): KeyResolver {
   const { engine, now, allowLoopback, thresholds = {} } = options;
   const limits: KeyLimits = { ...KEY_LIMITS, ...options.limits };
@@ -237,7 +246,8 @@ export function createKeyResolver(options: KeyResolverOptions): KeyResolver {
     },
     verified: (candidate, { senders }) => {
       const { sender, key } = candidate;
-      // A configured key needs no record.
+      // Senders with pins in the configuration need no record, because they certainly own those keys. For other
+      // senders, a key is recorded only if it is known to be the sender's own.
       if (isPinned(sender) || !firstUse.isOwn(candidate, senders.flatMap(places.of))) return;
       records.verified(sender.agentUrl, key.kid, key.jwk, isAlone(candidate, senders));
     },
@@ -247,7 +257,7 @@ export function createKeyResolver(options: KeyResolverOptions): KeyResolver {
     warm: async (senders) => {
       const signing = senders.filter((sender) => sender.auth.scheme === 'signature');
       for (const sender of signing.filter(isPinned)) await importPins(sender, pins, raiseAlarm);
-      // Not awaited, because a receiver must start even if a seller is down. It never rejects.
+      // The fetches are not awaited, because a receiver must start even if a seller is down. `gather` never rejects.
       void gather(signing, prefetch, { width, graceMs });
     },
     stop: () => {

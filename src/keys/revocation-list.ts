@@ -17,33 +17,40 @@ import type { Register } from './revocation-registers.ts';
 import type { SenderKeys } from './sender-keys.ts';
 import type { RevocationList } from './revocation-registers.ts';
 
-/** A JWS in flattened form (RFC 7515 §7.2.2), converted from whatever form was published; not verified yet. */
+/**
+ * The signature of a list as a JWS in flattened form (RFC 7515 §7.2.2), converted from the published form; not
+ * verified yet.
+ */
 interface ListSignature {
   readonly kid: string;
   readonly alg: string;
   readonly jws: { readonly protected: string; readonly payload: string; readonly signature: string };
 }
 
-/** The content found at a URL: a revocation list, with its signature if it is signed, or none. */
+/** The content of a list's URL: a revocation list, with its signature if it is signed; or nothing. */
 export interface PublishedList {
   readonly list?: RevocationList;
   readonly signature?: ListSignature;
 }
 
-/** Algorithms that the profile's keys can sign with (verification.md §2.8); never `none`, never a MAC. */
+/**
+ * The values of `alg` that a signed list may have: those of webhook keys (verification.md §2.8), never `none` or a
+ * MAC.
+ */
 const LIST_ALGORITHMS: readonly string[] = ALGORITHM_NAMES.flatMap((name) => ALGORITHMS[name].algs);
 
 const TIMESTAMP = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)$/i;
 /**
- * Matches a compact JWS (RFC 7515 §7.1). Unsecured and detached ones match too, because they are meant as lists,
- * though invalid ones.
+ * Matches a compact JWS (RFC 7515 §7.1). One without signature or payload matches too: it is an invalid list, not the
+ * absence of a list.
  */
 const COMPACT = /^\s*([\w-]+)\.([\w-]*)\.([\w-]*)\s*$/;
-/** Matches JSON text that is meant as a list, however malformed its remaining text is. */
+/** Matches JSON text that is meant as a list, even if the rest of it is malformed. */
 const LIST_MEMBER = /^\s*\{[^]*"(?:revoked_kids|payload)"\s*:/;
 
 /**
- * True if the bytes look like a list. Then revocation is required from now on, even if the list cannot be parsed.
+ * True if the bytes look like a list. From then on the seller's revocation list is required, even if this one cannot
+ * be parsed.
  */
 export function claimsToBeList(bytes: Uint8Array): boolean {
   const text = new TextDecoder().decode(bytes);
@@ -63,8 +70,8 @@ export function parsePublished(bytes: Uint8Array, url: string): Parsed<Published
 }
 
 /**
- * Parses the general form of RFC 7515 §7.2.1, with exactly one signature: no rule says which of several must
- * verify.
+ * Parses the general form of RFC 7515 §7.2.1. It must have exactly one signature, because no rule says which of
+ * several must verify.
  */
 function parseGeneral(members: JsonObject, url: string): Parsed<PublishedList> {
   const { signatures, payload } = members;
@@ -87,7 +94,7 @@ function parseSigned(members: JsonObject, url: string): Parsed<PublishedList> {
   if (header === undefined)
     return { ok: false, reason: 'the protected header of the JWS is not a JSON object' };
   const { kid, alg } = header;
-  // The header may name a key, never supply one: `jwk`, `jku`, `x5c` and `x5u` are ignored (RFC 7515 §4.1.2 to
+  // The header may name a key, but never supply one: `jwk`, `jku`, `x5c` and `x5u` are ignored (RFC 7515 §4.1.2 to
   // §4.1.6).
   if (typeof kid !== 'string') return { ok: false, reason: 'the protected header of the JWS names no kid' };
   if (typeof alg !== 'string' || !LIST_ALGORITHMS.includes(alg)) {
@@ -116,7 +123,8 @@ function parseList(content: JsonObject, url: string): RevocationList | string {
   const updatedAt = instant(updated);
   if (updatedAt === undefined) return 'updated is not a timestamp';
   if (!isStrings(kids)) return 'revoked_kids is not an array of strings';
-  // No webhook of this protocol has a jti; the member is read only because it belongs to the form of a list.
+  // No webhook of this protocol has a jti, so the revoked ones are not used. The member is only checked, because the
+  // format of lists defines it.
   if (jtis !== undefined && !isStrings(jtis)) return 'revoked_jtis is not an array of strings';
   return {
     kids: new Set(kids),
@@ -136,18 +144,18 @@ function isStrings(value: unknown): value is readonly string[] {
   return Array.isArray(value) && value.every((item) => typeof item === 'string');
 }
 
-/** 256 KiB (verification.md §5.13). */
+/** The largest revocation list: 256 KiB (verification.md §5.13). */
 const MAX_BYTES = 262_144;
 /**
- * Time after which an origin without a list is asked again. Ms. It is short, because a seller may publish its first
+ * The time in ms after which a missing list is requested again. It is short, because a seller may publish its first
  * list when its first key is stolen.
  */
 const NONE_LIFE_MS = 5 * 60_000;
 
 /**
- * The document kind for revocation lists. While no list is required, content that does not look like one means that
- * there is none. Examples are an empty answer, or a web site's page for any path. After the first list one is
- * required, and a missing list is a failure.
+ * Returns the document kind for revocation lists. A list is required if configuration names its URL or a list was
+ * served there before. Otherwise, content that does not look like a list means that there is none, e.g. an empty
+ * answer or a web site's page. If a list is required, a missing one is a failure.
  * @param registers the state of the list at a URL; `required` is set when a list is first served.
  */
 export function revocationKind(registers: {
@@ -170,17 +178,17 @@ export function revocationKind(registers: {
   };
 }
 
-/** Statuses from 300 to 499 that do not mean that the list is absent: "not changed", or "not now". */
+/** Status codes from 300 to 499 that mean "not changed" or "not now", so they do not say that there is no list. */
 const NO_ABSENCE: ReadonlySet<number> = new Set([304, 408, 425, 429]);
 
 function saysThereIsNone({ status, type, redirected }: Response): boolean {
-  // A redirect that `fetch` did not follow, or one that it followed by itself.
+  // A redirect means that there is no list, whether `fetch` refused to follow it or followed it by itself.
   if (type === 'opaqueredirect' || redirected) return true;
   return status >= 300 && status < 500 && !NO_ABSENCE.has(status);
 }
 
 /**
- * Wraps a fetch of lists: if the server says that there is no list, the result is an empty document instead of a
+ * Wraps the fetch of lists: if the server says that there is no list, the response is an empty document instead of a
  * failure.
  */
 export function absentAsEmpty(fetchUrl: KeyFetch): KeyFetch {
@@ -193,11 +201,15 @@ export function absentAsEmpty(fetchUrl: KeyFetch): KeyFetch {
 }
 
 /**
- * Result of checking a signature. `undecided`: keys could not be fetched, so the same copy must be checked again.
+ * The result of checking a list's signature. `undecided`: keys could not be fetched, so the same copy must be checked
+ * again.
  */
 type SignatureCheck = 'good' | { readonly invalidReason: string; readonly undecided: boolean };
 
-/** Checks a copy's signature, if it has one, with the keys of the operator that serves the list. */
+/**
+ * Checks the signature of a fetched list with the keys of the operator that serves the list. An unsigned list is
+ * `good`.
+ */
 export async function checkSignature(
   keys: SenderKeys,
   register: Register,
@@ -221,7 +233,10 @@ export async function checkSignature(
   };
 }
 
-/** Undefined if one of the keys has signed the list, or `jwks` is empty. Otherwise the reason why none verifies. */
+/**
+ * Returns undefined if one of the keys has signed the list, or if there is no key to check. Otherwise returns the
+ * reason why none verifies.
+ */
 async function invalidReasonUnder(
   jwks: readonly Jwk[],
   signature: ListSignature,
@@ -243,7 +258,7 @@ function isRevoked({ inForce, senders }: Register, kid: string): boolean {
 const pinOf = (sender: SenderEntry, kid: string): Jwk | undefined =>
   sender.pins?.find((jwk) => jwk['kid'] === kid);
 
-/** Pinned and cached keys with this `kid`, of every agent of the operator that serves the list. */
+/** Returns the key with this `kid` of every agent of the operator that serves the list: pinned or, if not, cached. */
 async function knownKeys(keys: SenderKeys, { senders }: Register, kid: string): Promise<Jwk[]> {
   const known: Jwk[] = [];
   for (const sender of senders.values()) {
@@ -256,7 +271,7 @@ async function knownKeys(keys: SenderKeys, { senders }: Register, kid: string): 
 interface SignerQuery {
   readonly register: Register;
   readonly kid: string;
-  /** Unix ms. */
+  /** The start of the fetch of the list, Unix ms. */
   readonly listBegan: number;
   /** The sender whose delivery needs the list; its keys are fetched first. */
   readonly sender: SenderEntry;
@@ -264,9 +279,9 @@ interface SignerQuery {
 }
 
 /**
- * Fetches keys again, limited by their cooldown. A list may be signed with a key that was published together with
- * it, under a new `kid` or an old one. The sets of all agents are fetched, because a polled list belongs to no
- * single one.
+ * Fetches key sets again, at most once per cooldown, because a list may be signed with a key that was published
+ * together with it. That key may have a new `kid` or an old one. The sets of all the operator's agents are fetched,
+ * because any agent's key may sign.
  */
 async function fetchedKeys(
   keys: SenderKeys,
@@ -281,7 +296,7 @@ async function fetchedKeys(
   const found: Jwk[] = [];
   let undecided: string | undefined;
   for (const agent of new Set([sender, ...register.senders.values()])) {
-    // A pinned key comes from the pin, and no JWKS can change it.
+    // The key with this `kid` is pinned for the agent, so no JWKS can change it and nothing is fetched.
     if (pinOf(agent, kid) !== undefined) continue;
     const answer = await keys.renewed(agent, freshness, unlimitedBudget(agent.agentUrl));
     const jwk = answer.ok ? answer.copy.value.jwks.get(kid) : undefined;
@@ -292,11 +307,12 @@ async function fetchedKeys(
 }
 
 /**
- * Verifies a list's signature with one key. Any key of the operator with `use` = `sig` may sign. No purpose is
- * required, because a list concerns all keys of the operator. The header was parsed strictly before, so it is not
- * parsed again.
- * @param updated time of the list, Unix ms: from its `revoked_at` on, a key cannot sign.
- * @returns the reason, for the owner's log, why the signature is not valid; undefined if it is.
+ * Verifies a list's signature with one key. Any key of the operator with `use` = `sig` may sign; it needs no purpose
+ * member, because a list concerns all keys of the operator. The header was parsed strictly before, so it is not parsed
+ * again.
+ * @param updated time of the list, Unix ms. A key that was revoked (`revoked_at`) at or before this time cannot sign
+ * it.
+ * @returns the reason, for the owner's log, why the signature is not valid; undefined if it is valid.
  */
 export async function invalidSignatureReason(
   { kid, alg, jws }: ListSignature,
@@ -330,8 +346,8 @@ const algorithmOf = (name: unknown): unknown =>
   typeof name === 'string' ? (algorithmOfAlg(name) ?? name) : name;
 
 /**
- * True if the key allows this use (RFC 7517 §4.3, §4.4): a key that states its use must not be used for anything
- * else.
+ * True if the key's `alg` and `key_ops` allow this use (RFC 7517 §4.3, §4.4). A key that states its use must not be
+ * used for anything else.
  */
 function permits({ alg: own, key_ops: operations }: Jwk, alg: string): boolean {
   if (own !== undefined && own !== null && algorithmOf(own) !== algorithmOf(alg)) return false;

@@ -1,5 +1,5 @@
-// The revocation lists in force, by URL. A register records the senders that depend on a list, when the list is
-// forgotten, and how lists are merged (verification.md §5.23).
+// Keeps the state of the revocation list at each URL, called its register: the list in force and the senders that
+// depend on it. Decides when a register is dropped and how lists are merged (verification.md §5.23).
 // Called by `revocation.ts` alone.
 
 import type { Protocols } from '../shared/wire-names.ts';
@@ -11,51 +11,56 @@ import { type DocumentKind, isWithin } from './document.ts';
 import { MAX_LIFE_MS } from './lifetimes.ts';
 import { isPinned } from './pins.ts';
 
-/** The part of a published list that check 9 needs (verification.md §5.25). */
+/** The part of a published list that check 9 (revocation) needs (verification.md §5.25). */
 export interface RevocationList {
   readonly kids: ReadonlySet<string>;
-  /** Unix ms. */
+  /** The time of the list, from its member `updated`, Unix ms. */
   readonly updated: number;
-  /** Unix ms. */
+  /** The time at which the next list is announced, from `next_update`, Unix ms. */
   readonly nextUpdate: number;
   /** Time in ms from `updated` to `next_update`, limited to between 1 min and 30 min. */
   readonly interval: number;
 }
 
-/** The registers of all lists that senders depend on, or depended on before. */
+/** The states (registers) of all revocation lists that senders depend on, or depended on before. */
 export interface Registers {
-  /** The register of the list at a URL. */
+  /** Returns the state of the list at a URL. */
   get(url: string): Register | undefined;
-  /** Returns the registers of the lists that this sender depends on now, and notes that a delivery uses them. */
+  /** Returns the states of the lists that this sender depends on now, and notes that they are used now. */
   use(sources: readonly ListSource[], sender: SenderEntry): readonly Register[];
-  /** True if the list is refreshed at intervals, even without deliveries. */
+  /** True if the list has to be fetched when it is due, even without deliveries. */
   isPolled(url: string): boolean;
 }
 
 interface RegistersOptions {
-  /** Unix ms. */
+  /** Returns the current time, Unix ms. */
   readonly now: () => number;
   /** Returns the URLs of a sender's lists, from cached documents. */
   readonly sourcesOf: (sender: SenderEntry) => readonly ListSource[];
-  /** Called when a list is forgotten. */
+  /** Called when the state of a list is dropped. */
   readonly forget: (url: string) => void;
 }
 
-/** A list is no longer polled when no delivery has used it for this long. Ms. Some sellers deliver once a day. */
+/**
+ * The time in ms after its last use by a delivery at which a list is no longer polled. Some sellers deliver once a
+ * day.
+ */
 const IDLE_MS = 2 * 86_400_000;
-/** A list is still polled for this long after no brand.json leads to it any more (verification.md §5.23). Ms. */
+/**
+ * The time in ms for which a list is still polled after no brand.json leads to it any more (verification.md §5.23).
+ */
 const GRACE_MS = 3_600_000;
 /**
- * Most lists that are kept although no sender depends on them now, in case brand.json leads there again. They are
- * those of 33 origins, with three each. There must be a limit: a seller can name another origin every minute, and
- * one list can take some megabytes.
+ * The maximum number of lists that are kept although no sender depends on them now, in case a brand.json leads there
+ * again. It is enough for 33 origins with three lists each. A limit is needed: a seller can name another origin every
+ * minute, and one list can take some megabytes.
  */
 const MAX_ABANDONED = 100;
 
 /**
- * Creates the registers, by URL. One that a sender depends on is never dropped, because an outage would then let a
- * revoked key through. There are at most as many of these as senders. Of those that no sender depends on, the
- * latest are kept.
+ * Creates the list states (registers) by URL. A list that a sender depends on is never dropped, because an outage would
+ * then let a revoked key through. The number of senders bounds the number of such lists. Of the lists that senders no
+ * longer depend on, the latest `MAX_ABANDONED` are kept.
  */
 export function createRegisters({ now, sourcesOf, forget }: RegistersOptions): Registers {
   const registers = new Map<string, Register>();
@@ -96,9 +101,9 @@ export function createRegisters({ now, sourcesOf, forget }: RegistersOptions): R
 }
 
 interface AbandonedRegisters {
-  /** Adds a register that a sender no longer depends on. Drops the oldest beyond `MAX_ABANDONED`. */
+  /** Adds a list that a sender no longer depends on. Drops the oldest lists beyond `MAX_ABANDONED`. */
   add(register: Register, now: number): void;
-  /** Removes the register of a list that a sender depends on, or depends on again. */
+  /** Removes a list that a sender depends on, or depends on again. Its state is kept. */
   remove(url: string): void;
 }
 
@@ -114,7 +119,7 @@ function createAbandoned(
       for (const [url, oldest] of abandoned) {
         if (abandoned.size <= MAX_ABANDONED) return;
         abandoned.delete(url);
-        // A register that another sender uses or depends on is not dropped.
+        // The state stays if a sender has used the list since it was added here, or still depends on it.
         if (oldest.register.usedAt <= oldest.at && !isNamed(oldest.register)) drop(url);
       }
     },
@@ -122,31 +127,41 @@ function createAbandoned(
   };
 }
 
-/** The list in force at one URL. */
+/**
+ * The revocation list at one URL that decides now if keys are revoked. The copy fetched last may be newer, but
+ * rejected.
+ */
 interface ListInForce extends RevocationList {
-  /** The revoked key ids. Belongs to this register alone: lists with the same `updated` are merged into it. */
+  /**
+   * The revoked key ids. The set is not shared with a fetched list, because lists with the same `updated` are merged
+   * into it.
+   */
   readonly kids: Set<string>;
-  /** Start of the fetch that last confirmed it, Unix ms. */
+  /**
+   * The start (Unix ms) of the fetch that last put this list into force. The same list is put into force again by each
+   * fetch.
+   */
   readonly confirmedAt: number;
   /**
-   * True if the lists with this `updated` revoke too many keys to be merged. Then only the newest list is in force.
+   * True if the lists with this `updated` revoke too many keys to be merged. Then only the newest of these lists is in
+   * force.
    */
   readonly isOverflowed: boolean;
 }
 
-/** The state of the list at one URL, in addition to the copy that was fetched last. */
+/** The state of the revocation list at one URL, in addition to the copy in the document cache. */
 export interface Register {
   readonly url: string;
   /** True if a list must exist: configuration names it, or one was served before. */
   required: boolean;
   inForce: ListInForce | undefined;
-  /** Fetch number of the copy that was processed last. */
+  /** The fetch number of the copy that was processed last; 0 before the first. */
   processed: number;
-  /** The reason why the last copy was rejected. */
+  /** The reason why the last copy was rejected; undefined if it was accepted. */
   invalidReason: string | undefined;
   /** True if the alarm `revocation_stale` was raised and the list has not become fresh since. */
   reported: boolean;
-  /** Unix ms. */
+  /** The last time that a delivery, or the fetch at the start, used the list; Unix ms. */
   usedAt: number;
   /** The last time that a sender was seen to depend on the list, by a delivery or by its brand.json; Unix ms. */
   namedAt: number;
@@ -154,16 +169,24 @@ export interface Register {
   readonly senders: Map<string, SenderEntry>;
 }
 
-/** Most senders of a list, enough for an operator's agents. A `senders` function might return ever new ones. */
+/**
+ * The maximum number of senders remembered for a list, enough for an operator's agents. A limit is needed, because a
+ * `senders` function might return ever new senders.
+ */
 const MAX_SENDERS = 100;
-/** Most key ids that all lists with the same `updated` may revoke together (verification.md §5.23). */
+/**
+ * The maximum number of key ids that all lists with the same `updated` may revoke together (verification.md §5.23).
+ */
 export const MAX_KIDS = 10_000;
-/** Most characters of those key ids together: four lists of 256 KiB, the largest size that is read. */
+/**
+ * The maximum number of characters of the key ids that all lists with the same `updated` may revoke together. Four
+ * lists of the largest size (256 KiB) have as many.
+ */
 export const MAX_KID_CHARACTERS = 1_048_576;
-/** Memory of a key id in addition to its characters, measured. Bytes. */
+/** The bytes of memory that a key id needs in addition to its characters, measured. */
 const HEAP_PER_KID = 64;
 
-/** Estimated memory of the list in force. Bytes. */
+/** Returns the estimated memory of the list in force, in bytes. */
 export function registerBytes({ inForce }: Pick<Register, 'inForce'>): number {
   return inForce === undefined ? 0 : charactersOf(inForce.kids) + inForce.kids.size * HEAP_PER_KID;
 }
@@ -174,7 +197,7 @@ function charactersOf(kids: Iterable<string>): number {
   return sum;
 }
 
-/** If a list cannot be refreshed, it is treated as fresh for this many intervals after `next_update`. */
+/** The number of intervals after `next_update` for which a list that cannot be refreshed is still treated as fresh. */
 const GRACE_INTERVALS = 4;
 
 export function newRegister(url: string): Register {
@@ -200,28 +223,30 @@ function noteUse(register: Register, sender: SenderEntry, required: boolean, now
   const joins = !register.senders.has(name);
   if (joins && register.senders.size >= MAX_SENDERS) return;
   register.senders.set(name, sender);
-  // If no known key has signed the list, a key of this new sender may have. Checking again keeps the first sender
-  // from blocking the list for all others.
+  // If the last copy was rejected, it is processed again, because a key of this new sender may have signed it.
+  // Otherwise the first sender could block the list for all others.
   if (joins && register.invalidReason !== undefined) register.processed = 0;
 }
 
 /**
- * Result of putting a list into force. `overflow`: it revokes too many key ids together with earlier lists of the
- * same `updated`, which are therefore no longer in force.
+ * The result of putting a list into force. `overflow`: together with earlier lists of the same `updated`, it revokes
+ * too many key ids. Those earlier lists are then no longer in force.
  */
 type TakeResult = 'taken' | 'overflow' | { readonly invalidReason: string };
 
 /**
- * Puts a list into force, unless a newer one is. An old list that is served again, by mistake or not, must not make
- * a revoked key valid.
+ * Puts a list into force, unless a newer list is in force. An old list that is served again, by mistake or not, must
+ * not make a revoked key valid.
  */
 export function take(register: Register, list: RevocationList, began: number): TakeResult {
   const { inForce } = register;
-  // The lists' own times are compared: if our clock was set back, new lists must not be taken for old ones.
+  // The times in the lists are compared, not the times of the fetches. So a new list is accepted even if this
+  // receiver's clock was set back.
   if (inForce !== undefined && list.updated < inForce.updated) {
     return { invalidReason: 'its updated is older than that of the list in force, which is kept' };
   }
-  // A time in the future would make every later list look older.
+  // An `updated` in the future is replaced by the time of the fetch, because otherwise every later list would look
+  // older.
   const updated = Math.min(list.updated, began);
   // If two lists have the same time, a key that either of them revokes is revoked, because their order is unknown.
   const earlier = inForce?.updated === updated ? inForce : undefined;
@@ -240,7 +265,10 @@ export function take(register: Register, list: RevocationList, began: number): T
 const isTooMuch = (kids: ReadonlySet<string>, added: readonly string[]): boolean =>
   kids.size + added.length > MAX_KIDS || charactersOf(kids) + charactersOf(added) > MAX_KID_CHARACTERS;
 
-/** Adds only key ids that are not in the set: a list that is fetched every minute must not cost more each time. */
+/**
+ * Adds the key ids that are not in the set yet. Returns false, and adds none, if there would be too many. Key ids in
+ * the set do not count again, because the same list may be fetched every minute.
+ */
 function mergeInto(kids: Set<string>, found: ReadonlySet<string>): boolean {
   const added = [...found].filter((kid) => !kids.has(kid));
   if (added.length > 0 && isTooMuch(kids, added)) return false;
@@ -249,8 +277,8 @@ function mergeInto(kids: Set<string>, found: ReadonlySet<string>): boolean {
 }
 
 /**
- * True if the list in force is fresh enough to prove that a key is not revoked. A `next_update` far in the future
- * is treated as 30 min ahead.
+ * True if the list in force is fresh enough to prove that a key is not revoked. A `next_update` further in the future
+ * than 30 min after the fetch is treated as 30 min.
  */
 export function isFresh(
   { inForce }: { readonly inForce: Omit<ListInForce, 'kids' | 'isOverflowed'> | undefined },
@@ -262,7 +290,8 @@ export function isFresh(
 }
 
 /**
- * The URL of a sender's list. `required`: configuration names it. Otherwise a list is required once one was served.
+ * The URL of a sender's list. `required` is true if configuration names it. Other lists become required once a list
+ * was served there.
  */
 interface ListSource {
   readonly url: string;
@@ -270,7 +299,10 @@ interface ListSource {
 }
 
 export interface ListSourceOptions {
-  /** The accepted protocol names. A key that the list of one name revokes is revoked under every name. */
+  /**
+   * The accepted protocol names, each with paths of its lists. A key in the list of one name is revoked under every
+   * name.
+   */
   readonly protocols: Protocols;
   /** Returns the URL where the search for a sender's brand.json begins. */
   readonly startOf: Locator['startOf'];
@@ -280,9 +312,9 @@ export interface ListSourceOptions {
 }
 
 /**
- * Returns a function that gives the URLs of a sender's lists: the one that configuration names. Otherwise they are
- * the well-known paths at the origin of the brand.json that lists the operator's agents, after its pointer if it
- * has one. For a sender with static pins no list is searched, because it has no brand.json.
+ * Returns a function that gives the URLs of a sender's revocation lists: the URL that configuration names or, without
+ * one, well-known URLs. These are at the origin of the brand.json that lists the operator's agents. For a sender with
+ * pinned keys no list is searched, because no brand.json is fetched for it.
  */
 export function createListSources(
   options: ListSourceOptions,
@@ -295,8 +327,8 @@ export function createListSources(
     const start = startOf(sender);
     if (start === undefined) return [];
     const brand = documents.cached(brandJson, start);
-    // If brand.json is no longer cached, its last version is used. Otherwise an outage would switch to another list
-    // than the one that revokes.
+    // If brand.json is no longer cached, the origin found last is used. Otherwise an outage of its server could lead
+    // to another list, without the revoked keys.
     const listing = brand === undefined ? (last?.listing ?? start) : (brand.value.next ?? start);
     if (last?.listing === listing) return last.sources;
     const sources = discoveredLists(protocols, listing).map((url) => ({ url, required: false }));

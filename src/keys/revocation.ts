@@ -1,6 +1,6 @@
-// Check 9: fetches and polls revocation lists, and decides if a key is revoked (verification.md §2.9, §5.24 to
-// §5.26).
-// Called by the resolver; `revocation-list.ts` parses a list, `revocation-registers.ts` keeps those in force.
+// Performs check 9: fetches and polls revocation lists, and decides if a key is revoked (verification.md §2.9, §5.24
+// to §5.26).
+// Called by the resolver; `revocation-list.ts` parses a list, `revocation-registers.ts` keeps the lists in force.
 
 import type { AlarmCode } from '../shared/codes.ts';
 import type { RaiseAlarm } from '../shared/alarms.ts';
@@ -31,22 +31,25 @@ import { isError } from '../shared/realms.ts';
 interface RevocationOptions extends ListSourceOptions {
   /** The cache of key documents, which caches the lists too. */
   readonly documents: DocumentCache;
-  /** Unix ms. */
+  /** Returns the current time, Unix ms. */
   readonly now: () => number;
   readonly raiseAlarm: RaiseAlarm;
-  /** Time limit of one fetch. Ms. */
+  /** Time limit of one fetch, in ms. */
   readonly deadlineMs: number;
   readonly limits: Pick<CacheLimits, 'patienceMs'>;
   readonly keys: SenderKeys;
-  /** Returns the budget of the delivery that waits for a list. */
+  /** Returns the limits of waiting time for the delivery that needs a list. */
   readonly budgetOf: (request: KeyRequest) => DeliveryBudget;
-  /** Timers for polling. Default: `processTimer`. */
+  /** Starts the timers for polling. Default: `processTimer`. */
   readonly schedule?: Schedule;
 }
 
-/** Performs check 9 (verification.md §2.9) with the lists of verification.md §5.24 to §5.26. */
+/** Performs check 9, revocation (verification.md §2.9), with the lists of verification.md §5.24 to §5.26. */
 interface Revocations {
-  /** Performs check 9. Waits for a list that is not required only as long as for a refresh. */
+  /**
+   * Decides if a key is revoked. Waits up to `deadlineMs` for a list that is required and no longer fresh, otherwise
+   * only `patienceMs`. The delivery's remaining waiting time limits both.
+   */
   readonly check: KeyResolver['revocation'];
   /** Fetches the sender's list and keeps it fresh. Never rejects. */
   readonly warm: (sender: SenderEntry) => Promise<void>;
@@ -58,7 +61,7 @@ interface Context {
   readonly options: RevocationOptions;
   readonly cache: DocumentCache;
   readonly kind: DocumentKind<PublishedList>;
-  /** The lists in force. Their URLs come only from configuration and from documents of configured senders. */
+  /** The states of all lists. Their URLs come only from configuration and from documents of configured senders. */
   readonly registers: Registers;
   readonly poll: Poll;
 }
@@ -71,7 +74,7 @@ export function createRevocations(options: RevocationOptions): Revocations {
     cache.reserve(kind, url, 0);
   };
   const registers = createRegisters({ now, sourcesOf, forget });
-  // A missing list is not a failure, unlike any other missing document.
+  // A missing list is a failure only if one is required, unlike any other missing document.
   const kind = { ...revocationKind(registers), through: absentAsEmpty };
   const dueAt = (url: string): number | undefined =>
     registers.isPolled(url) ? (cache.cached(kind, url)?.freshUntil ?? now()) : undefined;
@@ -108,7 +111,7 @@ interface RevocationQuery {
   readonly request: KeyRequest | undefined;
 }
 
-/** Returns the strictest of several states: a key that any list revokes is revoked. */
+/** Returns the strictest of the states by several lists: a key that any list revokes is revoked. */
 export function strictest(states: readonly RevocationState[]): RevocationState {
   if (states.includes('revoked')) return 'revoked';
   return states.includes('stale') ? 'stale' : 'valid';
@@ -137,22 +140,19 @@ function stateOf(context: Context, register: Register, sender: SenderEntry, keyi
     register.reported = false;
     return 'valid';
   }
-  // No list was ever served, or no server was ever reached. Revocation is then not required.
+  // No list was ever served, or the server was never reached. A list is then not required, so the key counts as valid.
   if (!register.required) return 'valid';
   reportStale(context, register, sender);
   return 'stale';
 }
 
-/**
- * True if the last copy was processed and is not due for a refresh. The fast path: it needs neither promise nor
- * timer.
- */
+/** True if the last copy was processed and is still fresh. Then the check needs neither a promise nor a timer. */
 function isCurrent({ cache, kind }: Context, { url, processed }: Register): boolean {
   const copy = cache.cached(kind, url);
   return copy !== undefined && copy.fetchNumber === processed && cache.isFresh(copy);
 }
 
-/** Brings the list up to date if it is due. Never rejects. */
+/** Fetches the list if it is due, and puts it into force. Never rejects. */
 async function refresh(context: Context, register: Register, sender: SenderEntry): Promise<void> {
   const { cache, kind, poll } = context;
   try {
@@ -160,13 +160,13 @@ async function refresh(context: Context, register: Register, sender: SenderEntry
     if (answer.ok) await takeCopy(context, register, answer.copy, sender);
     else register.invalidReason = answer.reason;
   } catch (error) {
-    // For example, a library could not be loaded. That is a fault on our side, and the list in force stays.
+    // A local fault, for example a library that could not be loaded. The list in force stays in force.
     register.invalidReason = isError(error) ? error.message : 'failed';
   }
   poll.keep(register.url);
 }
 
-/** Processes a copy once. Puts its list into force if its signature is valid or it needs none. */
+/** Processes a copy once. Puts its list into force if the list has a valid signature or no signature. */
 async function takeCopy(
   context: Context,
   register: Register,
@@ -180,7 +180,7 @@ async function takeCopy(
     return;
   }
   const verdict = await checkSignature(context.options.keys, register, copy, sender);
-  // Meanwhile another delivery has processed this copy or a later one.
+  // During the check of the signature, another delivery has processed this copy or a later one.
   if (copy.fetchNumber <= register.processed) return;
   if (verdict !== 'good' && verdict.undecided) {
     register.invalidReason = verdict.invalidReason;
@@ -213,20 +213,22 @@ function reportStale({ options }: Context, register: Register, sender: SenderEnt
   options.raiseAlarm({ code: 'revocation_stale', message, sender: sender.agentUrl, url });
 }
 
-/** Fetches lists when they are due, with or without deliveries; see `createPoll`. */
+/** Fetches lists when they are due, with or without deliveries. */
 interface Poll {
   /** Ensures that the list at `url` is fetched when it is due. */
   keep(url: string): void;
   stop(): void;
-  /** After `stop`, polls the lists again that were polled before. */
+  /** Starts polling again after `stop`, for the lists that were polled before. */
   readonly resume: () => void;
 }
 
 interface PollOptions {
-  /** Unix ms. */
+  /** Returns the current time, Unix ms. */
   readonly now: () => number;
   readonly schedule: Schedule;
-  /** Time at which the next copy is due, Unix ms. Undefined if the list is no longer needed. */
+  /**
+   * Returns the time (Unix ms) at which the list has to be fetched next. Undefined if the list is no longer needed.
+   */
   readonly dueAt: (url: string) => number | undefined;
   /** Fetches the list if it is due. Never rejects. */
   readonly refresh: (url: string) => Promise<void>;
@@ -244,8 +246,8 @@ function createPoll({ now, schedule, dueAt, refresh }: PollOptions): Poll {
     const due = dueAt(url);
     if (stopped || due === undefined || waiting.has(url)) return;
     const ms = due - now();
-    // A list that is overdue here has just failed. It is fetched once a minute, because a failure is not remembered
-    // longer.
+    // A list that is already overdue here could not be fetched just now. It is tried once a minute, because the cache
+    // remembers a failure for at most a minute.
     waiting.set(
       url,
       schedule(() => void run(url), ms > 0 ? ms : MIN_LIFE_MS),

@@ -1,6 +1,7 @@
-// Fetches one key document under all rules, and bounds the fetches of a delivery (verification.md §5.10 to §5.16,
+// Fetches one key document under all rules, and limits the fetches of a delivery (verification.md §5.10 to §5.16,
 // §5.21).
-// Called by the document cache, calls to sellers and the registry client; `net` makes the connection.
+// Called by the document cache. The registry client and the code that calls sellers use only `readCapped` and
+// `fetchFailure`. The folder `net` makes the connections.
 
 import { printableName } from '../codec/printable.ts';
 import { limited, orAborted, untilRejected } from '../shared/time-limits.ts';
@@ -14,8 +15,8 @@ export interface FetchRules {
   readonly fetch: KeyFetch;
   readonly allowLoopback: boolean;
   /**
-   * Time from the first byte sent to the last received, ms. An idle timeout would not stop a server that sends
-   * slowly.
+   * The time limit in ms from the first byte sent to the last received. An idle time-out would not stop a server that
+   * sends slowly.
    */
   readonly deadlineMs: number;
 }
@@ -24,7 +25,7 @@ export interface FetchRules {
 interface FetchTarget {
   readonly url: string;
   readonly maxBytes: number;
-  /** Agent URL of the seller whose document it is. */
+  /** The agent URL of the seller to whose documents this one belongs. */
   readonly seller?: string;
   /**
    * True if redirects are followed within the registrable domain (verification.md §5.10). Otherwise a redirect is
@@ -33,7 +34,7 @@ interface FetchTarget {
   readonly redirects?: boolean | undefined;
 }
 
-/** Result of a fetch. `reason` is for the owner's log. */
+/** The result of fetching a document. `reason` is for the owner's log. */
 export type Fetched =
   | {
       readonly ok: true;
@@ -44,7 +45,7 @@ export type Fetched =
        * current.
        */
       readonly notModified?: boolean;
-      /** The URL of the document after redirects. */
+      /** The URL of the document, if redirects led to another one. */
       readonly at?: string;
     }
   | {
@@ -63,9 +64,9 @@ const REQUEST_HEADERS: Readonly<Record<string, string>> = {
 };
 
 /**
- * Fetches one document under the rules, with any `fetch`. Never rejects.
- * @param controller aborting it ends the fetch. It is always aborted before this settles, so that a refused or
- * endless answer keeps no connection open.
+ * Fetches one document under the rules, with the `fetch` in `rules`. Never rejects.
+ * @param controller aborting it ends the fetch. It is always aborted before this function settles, so that a refused
+ * or endless answer keeps no connection open.
  * @param extraHeaders added to the headers of every request, e.g. conditions for a 304.
  */
 export async function fetchDocument(
@@ -130,7 +131,7 @@ async function fetchedOf(
 }
 
 function invalidReason(response: Response, maxBytes: number): string | undefined {
-  // `fetch` followed a redirect by itself, to a URL that was not checked.
+  // Either `fetch` followed a redirect by itself, to a URL that was not checked, or it hides one (`opaqueredirect`).
   if (response.redirected || response.type === 'opaqueredirect') return 'answered with a redirect';
   if (response.status >= 300 && response.status < 400) return `answered with a redirect (${response.status})`;
   if (response.status !== 200) return `answered ${response.status}`;
@@ -142,7 +143,7 @@ function invalidReason(response: Response, maxBytes: number): string | undefined
     : undefined;
 }
 
-/** The whole body, or undefined as soon as it is known to be longer than `maxBytes`. */
+/** Returns the whole body, or undefined as soon as the body is known to be longer than `maxBytes`. */
 export async function readCapped(
   response: Response,
   maxBytes: number,
@@ -175,27 +176,27 @@ function joined(chunks: readonly Uint8Array[], size: number): Uint8Array {
   return whole;
 }
 
-/** Returns the text of a failure with its cause, because `fetch failed` alone says nothing. */
+/** Returns the message of a failed fetch with that of its cause, because `fetch failed` alone says nothing. */
 export function fetchFailure(error: unknown): string {
   if (!isError(error)) return 'the fetch failed';
   const { cause } = error;
   return isError(cause) && cause.message !== '' ? `${error.message}: ${cause.message}` : error.message;
 }
 
-/** The seller whose documents are fetched, and limits for those fetches. */
+/** The limits of a caller for fetches of one seller's documents. */
 export interface FetchBudget {
-  /** Agent URL of the seller whose documents they are. */
+  /** The agent URL of the seller whose documents are fetched. */
   readonly seller: string;
   /** Called right before a fetch starts. If it returns false, this caller may start no more fetches. */
   mayFetch(): boolean;
   /**
-   * Time in ms for which this caller still waits. A fetch that is no longer waited for continues within its own
+   * Returns the time in ms for which this caller still waits. After that, a running fetch continues within its own
    * limits.
    */
   waitMs(): number;
 }
 
-/** A budget for work that no delivery waits for; only each fetch's own limits apply. */
+/** Returns limits for work that no delivery waits for: only each fetch's own limits apply. */
 export function unlimitedBudget(seller: string): FetchBudget {
   return { seller, mayFetch: () => true, waitMs: () => Number.POSITIVE_INFINITY };
 }
@@ -206,24 +207,27 @@ export function unlimitedBudget(seller: string): FetchBudget {
  */
 export interface DeliveryBudget {
   /**
-   * Returns the budget for one sender's documents, or for one publisher's file. It is charged once, however many
-   * fetches are needed.
+   * Returns the limits for one sender's documents, or for one publisher's file. All fetches within these limits count
+   * as one against the delivery's limit of senders and publishers.
    */
   readonly fetchBudget: (seller: string) => FetchBudget;
-  /** Remaining time in ms. */
+  /** Returns the time in ms for which the delivery may still wait. */
   readonly waitMs: () => number;
 }
 
 interface BudgetLimits {
-  /** Unix ms. */
+  /** Returns the current time, Unix ms. */
   readonly now: () => number;
-  /** Most senders and publishers whose documents one delivery may fetch. */
+  /** The maximum number of senders and publishers whose documents one delivery may fetch. */
   readonly perDelivery: number;
-  /** Time that one delivery waits. Ms. */
+  /** The time in ms for which one delivery may wait for documents. */
   readonly deliveryMs: number;
 }
 
-/** Creates budgets by delivery. The waiting time begins with the first call that may have to wait. */
+/**
+ * Returns a function that gives each delivery its budget. The waiting time of a delivery begins with the first call
+ * for it.
+ */
 export function createDeliveryBudgets(limits: BudgetLimits): (request: KeyRequest) => DeliveryBudget {
   const budgets = new WeakMap<KeyRequest, DeliveryBudget>();
   return (request) => {
@@ -238,7 +242,7 @@ export function createDeliveryBudgets(limits: BudgetLimits): (request: KeyReques
 function newDeliveryBudget({ now, perDelivery, deliveryMs }: BudgetLimits): DeliveryBudget {
   const began = now();
   let left = perDelivery;
-  // If the clock was set back, the remaining time is at most the initial time.
+  // The clock may have been set back. Even then the remaining time is not longer than `deliveryMs`.
   const waitMs = (): number => Math.max(0, deliveryMs - Math.max(0, now() - began));
   const fetchBudget = (seller: string): FetchBudget => {
     let granted = false;

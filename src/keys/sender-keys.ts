@@ -13,17 +13,17 @@ import { type FetchBudget, unlimitedBudget } from './safe-fetch.ts';
 /** Finds a sender's key set (verification.md §5.1 to §5.4); the methods differ in how fresh the copies must be. */
 export interface SenderKeys {
   /**
-   * As `cached`, but without a promise. Undefined unless every copy is fresh and was used before; then call
-   * `cached`.
+   * Returns the key set from cached copies, without a promise. Undefined if a copy is missing or not fresh, or if no
+   * other method has found the set before. In these cases call `cached`.
    */
   cachedSync(sender: SenderEntry): CachedKeys | undefined;
-  /** Returns the set from cached copies. Fetches nothing. */
+  /** Returns the key set from cached copies. Fetches nothing. */
   cached(sender: SenderEntry): Promise<CachedKeys | undefined>;
-  /** Returns the set within its lifetime, or the cached one if it cannot be refreshed. */
+  /** Returns the key set within its lifetime. A cached set that cannot be refreshed is returned as it is. */
   current(sender: SenderEntry, budget?: FetchBudget): Promise<CopyResult<KeySet>>;
   /**
-   * Returns a set as fresh as required, fetched again if needed. brand.json is refreshed only when its own lifetime
-   * is over.
+   * Returns a key set that satisfies `freshness`, fetched again if needed. brand.json is fetched again only when its
+   * own lifetime is over.
    */
   renewed(
     sender: SenderEntry,
@@ -36,11 +36,11 @@ interface CachedKeys {
   readonly copy: Copy<KeySet>;
   /** True if every document from brand.json to the JWKS is within its lifetime. */
   readonly fresh: boolean;
-  /** See `DocumentCache.noteUse`. */
+  /** Notes that the cached copies were used, which may start a background refresh. */
   noteUse(): void;
 }
 
-/** The document kinds from brand.json to the JWKS. */
+/** The kinds of the documents from brand.json to the JWKS. */
 interface ChainKinds {
   readonly brandJson: DocumentKind<BrandJson>;
   readonly jwks: DocumentKind<KeySet>;
@@ -54,8 +54,8 @@ export function createSenderKeys(
   noteKeys: (agentUrl: string, set: KeySet) => void = () => undefined,
 ): SenderKeys {
   /**
-   * Finds the URL of the JWKS. If brand.json has nothing usable about this agent, it is fetched again, limited by
-   * the cooldown.
+   * Finds the URL of the JWKS. If brand.json has nothing usable about this agent, brand.json is fetched again, at most
+   * once per cooldown.
    */
   const find = async (sender: SenderEntry, budget: FetchBudget): Promise<Location> => {
     const fetchCount = cache.fetchCount();
@@ -134,8 +134,8 @@ export function createSenderKeys(
       const { jwksUri } = location;
       const result = noted(sender, jwksUri, await cache.renewed(jwks, jwksUri, freshness, budget));
       const { insteadOf } = location;
-      // The JWKS was found through the registrable domain because the host's brand.json gave 404. That file may
-      // exist by now. So a missing key is proved only if the 404 is as recent as the JWKS must be.
+      // The host's brand.json gave 404, so the JWKS was found through the registrable domain. By now the host may have
+      // a brand.json. So a missing key is proved only if the 404 is as recent as the JWKS must be.
       const isTooOld =
         insteadOf && freshness.ignoresCooldown !== true && !freshness.isFreshEnough(insteadOf.absence);
       if (!result.ok || freshness.hasWanted(result.copy) || !isTooOld) return result;
@@ -144,18 +144,18 @@ export function createSenderKeys(
   };
 }
 
-/** Most senders whose JWKS is remembered. */
+/** The maximum number of senders whose JWKS is remembered. */
 const MAX_SENDERS = 100_000;
 
 /**
- * When a sender's brand.json names another JWKS, drops the former one once the new one was fetched. So a sender has
- * one JWKS of 64 KiB in the cache (verification.md §5.18). A JWKS that another sender also uses is kept.
- * @returns a function to be called with the URL of each fetched set.
+ * Keeps one JWKS, of at most 64 KiB, per sender in the cache (verification.md §5.18). When a sender's brand.json names
+ * another JWKS, the former one is dropped once the new one was fetched, unless another sender uses it too.
+ * @returns a function to call after each fetch of a set, with the sender's agent URL and the URL of the set.
  */
 function createLatestSets(forget: (url: string) => void): (agentUrl: string, url: string) => void {
   const latest = new Map<string, string>();
   const users = new Map<string, number>();
-  /** Removes one user of a URL. True if no user is left. */
+  /** Notes that one sender no longer uses a JWKS. Returns true if no other sender uses it. */
   const leave = (url: string): boolean => {
     const left = (users.get(url) ?? 1) - 1;
     if (left > 0) users.set(url, left);

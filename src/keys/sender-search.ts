@@ -22,10 +22,10 @@ interface SenderSearchOptions {
   readonly purposes: PinPurposes;
   readonly engine: EngineSource;
   readonly now: () => number;
-  /** A document whose fetch began less than this many ms ago is not fetched again. */
+  /** The time in ms after the start of a fetch within which its document is not fetched again for a missing key. */
   readonly cooldownMs: number;
   readonly raiseAlarm: RaiseAlarm;
-  /** Returns the sender once for each URL that its keys may be at. */
+  /** Returns the sender once for each URL at which its keys are searched. */
   readonly placesOf?: (sender: SenderEntry) => readonly SenderEntry[];
 }
 
@@ -37,8 +37,8 @@ export function createSenderSearch(options: SenderSearchOptions): SenderSearch {
   const notePinned = createPinWatch(options);
 
   /**
-   * Searches the owner's pins. If the list of pins is invalid, the result is undecided, because that is the owner's
-   * mistake.
+   * Searches the owner's pins. If the list of pins is invalid, the result is undecided, because the mistake is the
+   * owner's, not the seller's.
    */
   const matchOwnPins = async (sender: SenderEntry, keyid: string): Promise<SenderMatch> => {
     if (!isPinned(sender)) return {};
@@ -47,7 +47,7 @@ export function createSenderSearch(options: SenderSearchOptions): SenderSearch {
     return key === undefined ? {} : { candidates: [{ sender, key }] };
   };
 
-  /** Searches all sets for keys with this `keyid`. A key that is in several sets is returned once. */
+  /** Searches all key sets for keys with this `keyid`. A key that is in several sets is returned once. */
   const matchKeys = async (
     sender: SenderEntry,
     sets: readonly KeySet[],
@@ -68,8 +68,8 @@ export function createSenderSearch(options: SenderSearchOptions): SenderSearch {
   };
 
   /**
-   * Searches publishers' pins. A pin that cannot be imported gives no 4xx: it is the publisher's mistake, not the
-   * seller's.
+   * Searches publishers' pins. A pin that cannot be imported never leads to a 4xx answer, because it is the
+   * publisher's mistake, not the seller's.
    */
   const matchPublisherPins = async (
     sender: SenderEntry,
@@ -87,7 +87,7 @@ export function createSenderSearch(options: SenderSearchOptions): SenderSearch {
     };
   };
 
-  /** Gives each pinned key without a purpose the purpose that it has in the JWKS. */
+  /** Gives each pinned key without a purpose (what it may sign) the purpose that the same key has in the JWKS. */
   const withPurposes = async (
     sender: SenderEntry,
     { candidates, ...match }: SenderMatch,
@@ -99,7 +99,10 @@ export function createSenderSearch(options: SenderSearchOptions): SenderSearch {
     return { ...match, candidates: purposes.given(candidates, published) };
   };
 
-  /** As `withPurposes`, but with the cached JWKS. `expired` is set if the JWKS has to be fetched. */
+  /**
+   * Gives pinned keys their purposes as `withPurposes` does, but from the cached JWKS. `expired` is set if the JWKS
+   * has to be fetched.
+   */
   const cachedPurposes = async (
     sender: SenderEntry,
     match: SenderMatch,
@@ -191,8 +194,8 @@ export function createSenderSearch(options: SenderSearchOptions): SenderSearch {
         published = await matchKeys(sender, [result.copy.value], keyid);
         if (published.candidates !== undefined) return published;
       }
-      // A publisher may have pinned a key since its file was fetched. So its file must confirm too that there is no
-      // key.
+      // A publisher may have pinned the key since its file was fetched. So only a newer copy of the file proves that
+      // there is no such key.
       const after = await publishers.renewed(sender, { hasWanted: hasKey, isFreshEnough }, fetchBudget);
       const found = await matchPublisherPins(sender, after.sets, keyid);
       const late = await withPurposes(sender, found, fetchBudget);
@@ -210,8 +213,8 @@ export function createSenderSearch(options: SenderSearchOptions): SenderSearch {
       if (isPinnedOnly(sender, state)) return without(tried, [undecidedOf(state), own, pinned]);
       const result = await keys.renewed(sender, freshness, fetchBudget(sender.agentUrl));
       if (result.ok) return without(tried, [await matchKeys(sender, [result.copy.value], keyid)]);
-      // There may be a cached key that was not tried, because another sender's came first. It is used, although the
-      // refresh failed.
+      // The cached JWKS may have a key that was not tried, because another sender's candidate came first. This key is
+      // used, although the refresh failed.
       const known = await keys.cached(sender);
       const match = known ? await matchKeys(sender, [known.copy.value], keyid) : {};
       return without(tried, [match, { undecided: result.reason }]);
@@ -220,7 +223,8 @@ export function createSenderSearch(options: SenderSearchOptions): SenderSearch {
 }
 
 /**
- * True if the owner or a publisher pins keys, or a publisher may. Then the JWKS is not used (verification.md §5.5).
+ * True if the owner or a publisher pins keys for the sender, or a publisher's file is unknown. Then the JWKS is not
+ * used (verification.md §5.5). Publishers do not count if `narrows` is true for the sender.
  */
 function isPinnedOnly(sender: SenderEntry, { sets, undecided }: PinState): boolean {
   return isPinned(sender) || (!narrows(sender) && (sets.length > 0 || undecided !== undefined));
@@ -230,7 +234,7 @@ function undecidedOf({ undecided }: PinState): SenderMatch {
   return undecided === undefined ? {} : { undecided };
 }
 
-/** Merges the matches, and removes the candidates that were tried and failed. */
+/** Merges search results, and removes the candidates that were tried and failed. */
 function without(tried: readonly Candidate[], matches: readonly SenderMatch[]): SenderMatch {
   const candidates: Candidate[] = [];
   for (const candidate of matches.flatMap((match) => match.candidates ?? [])) {

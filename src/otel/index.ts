@@ -1,7 +1,5 @@
-// Records metrics and traces of a receiver by OpenTelemetry: the entry `proto-webhooks/otel`
-// (docs/observability.md).
-// Called by buyers and by the serving process. `@opentelemetry/api` is a peer dependency; the SDK is the
-// caller's.
+// The entry `proto-webhooks/otel`: records metrics and traces of a receiver by OpenTelemetry (docs/observability.md).
+// Buyers and `serve` call it. `@opentelemetry/api` is a peer dependency; the caller brings the SDK.
 
 import { metrics, trace, type MeterProvider, type TracerProvider } from '@opentelemetry/api';
 import { flag, onlyKnown, wholeNumber } from '../config/validate.ts';
@@ -38,7 +36,7 @@ export interface InstrumentOptions {
    */
   readonly maxSenders?: number;
   /**
-   * The largest number of events per state that one measurement of the queue counts. Each 1 000 cost one call of
+   * The largest number of events per state that one measurement of the queue counts. Each 1 000 events cost one call of
    * the store. Default: 10 000.
    */
   readonly maxCounted?: number;

@@ -1,6 +1,5 @@
-// Measures deliveries, handlers, key documents, the queue and tasks; the names are those of
-// docs/observability.md.
-// Made by `instrument`; polls and report windows use its labels.
+// Measures deliveries, handlers, fetches of key documents, the queue and tasks by OpenTelemetry, with the names in
+// docs/observability.md. `instrument` calls it; `polls.ts` and `windows.ts` use its labels.
 
 import {
   type Attributes,
@@ -34,8 +33,8 @@ export function quietly<T>(work: () => T): T | undefined {
 export const METER = 'proto-webhooks';
 
 /**
- * Returns a function that makes the attribute for an agent URL. Each value is a time series, and a `senders`
- * function may return thousands, so only the first `most` are named.
+ * Returns a function that makes the attribute for an agent URL. Each value costs a time series, and there may be
+ * thousands of sellers. So only the first `most` are named, and all others are `_other`.
  */
 export function createLabels(most: number): (sender: string) => string {
   const known = new Set<string>();
@@ -55,7 +54,7 @@ interface MetricsContext {
   readonly maxCounted: number;
 }
 
-/** Measures one delivery. */
+/** Functions that measure one delivery. */
 export type DeliveryMeter = Pick<DeliveryWatch, 'passed'> & {
   readonly ended: (outcome: Outcome) => void;
 };
@@ -68,14 +67,14 @@ interface Metrics {
 }
 
 /**
- * Bucket limits. A verification takes a tenth of a millisecond, a handler up to a quarter of an hour.
+ * The limits of histogram buckets. A verification takes a tenth of a millisecond, a handler up to a quarter of an hour.
  * Seconds.
  */
 export const SECONDS: readonly number[] = [
   0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 900,
 ];
 
-/** Names and units are in docs/observability.md. */
+/** Creates the counters and histograms of a receiver. Their names and units are in docs/observability.md. */
 export function createMetrics(meter: Meter, context: MetricsContext): Metrics {
   const { labelOf, parts } = context;
   const seconds = (name: string, description: string): Histogram =>
@@ -220,10 +219,13 @@ function observeState(meter: Meter, { receiver, parts, labelOf, maxCounted }: Me
   return () => meter.removeBatchObservableCallback(observe, gauges);
 }
 
-/** Most rows that `page` returns at once. */
+/** The largest number of rows in one page. */
 const PAGE = 1000;
 
-/** Number of watches listed as `list`. Counting ends with the page in which `most` is reached. */
+/**
+ * Returns the number of watches (tasks that are polled, or given up) in the state `list`. Counting ends with the page
+ * in which `most` is reached.
+ */
 async function countRows(registrations: StoreRegistrations, list: WatchState, most: number): Promise<number> {
   let count = 0;
   let after: string | undefined;

@@ -1,5 +1,5 @@
-// Measures polls of tasks by OpenTelemetry: the option `onPoll` of a poller (docs/observability.md).
-// Called by buyers.
+// Measures polls of tasks by OpenTelemetry: makes the function for the option `onPoll` of a poller
+// (docs/observability.md). Buyers call it.
 
 import { type MeterProvider, metrics } from '@opentelemetry/api';
 import { onlyKnown, wholeNumber } from '../config/validate.ts';

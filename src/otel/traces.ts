@@ -1,6 +1,6 @@
-// Makes one span for each delivery and one for each run of a handler; names are those of
-// docs/observability.md.
-// Made by `instrument`; the receiver and `dispatch` call it through `Instruments`.
+// Makes one OpenTelemetry span for each delivery and one for each run of a handler, with the names in
+// docs/observability.md. `instrument` calls `createTraces`; the receiver and `dispatch` call the functions that it
+// returns.
 
 import {
   type Attributes,
@@ -37,10 +37,10 @@ interface Traces {
   readonly handler: NonNullable<Instruments['handler']>;
 }
 
-/** W3C Trace Context, version 00; the ids are not all zero. */
+/** Matches a `traceparent` of W3C Trace Context, version 00, whose ids are not all zero. */
 const TRACEPARENT = /^00-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-([0-9a-f]{2})$/;
 
-/** The link to the span that the text names; undefined if the text is not valid. */
+/** Returns the link to the span that the `traceparent` names; undefined if the text is not valid. */
 function linkTo(traceparent: string | undefined): Link | undefined {
   const [, traceId, spanId, flags] = TRACEPARENT.exec(traceparent ?? '') ?? [];
   if (traceId === undefined || spanId === undefined) return undefined;
@@ -57,7 +57,7 @@ function traceparentOf(span: Span): string | undefined {
 
 const activeContext = (): Context => quietly(() => context.active()) ?? ROOT_CONTEXT;
 
-/** Runs the function with `active` as the context. It runs even if the context manager throws. */
+/** Calls the function with `active` as the context. The function is called even if the context manager throws. */
 function within<T>(active: Context, run: () => T): T {
   let hasBegun = false;
   try {
@@ -71,10 +71,13 @@ function within<T>(active: Context, run: () => T): T {
   }
 }
 
-/** Span names, kinds and attributes are in docs/observability.md. */
+/**
+ * Makes the functions that trace deliveries and handlers. Names, kinds and attributes of spans are in
+ * docs/observability.md.
+ */
 export function createTraces(tracer: Tracer, { parts, labelOf, linkSellers }: TracesContext): Traces {
   const { protocols, config } = parts;
-  // Only the path is used, because a query may contain a tenant's secret.
+  // Only the path is used as the name, because a query may contain a tenant's secret.
   const destination = new URL(written(config.bases[0])).pathname;
   const common: Attributes = {
     'messaging.system': protocols[0].name,
@@ -90,7 +93,7 @@ export function createTraces(tracer: Tracer, { parts, labelOf, linkSellers }: Tr
     const { kind, code, sender, deliveryId } = outcome;
     const check = kind === 'refused' ? outcome.check : undefined;
     const link = linkSellers ? linkTo(sellers) : undefined;
-    // Spans of older SDKs take no link after their start.
+    // Spans of older SDKs cannot get a link after their start; the error is ignored.
     if (link) quietly(() => span.addLink(link));
     const attributes = {
       'webhook.outcome': kind,
@@ -100,7 +103,7 @@ export function createTraces(tracer: Tracer, { parts, labelOf, linkSellers }: Tr
       ...(deliveryId !== undefined && { 'messaging.message.id': deliveryId }),
     };
     span.setAttributes(printableValue(attributes));
-    // Only a 503 is an error of the span, because it is a fault on our side. A refusal is the right answer to its
+    // Only a 503 is an error of the span, because it is a fault of this side. A refusal is the right answer to a wrong
     // request.
     if (kind === 'unavailable')
       span.setStatus({ code: SpanStatusCode.ERROR, message: printableText(outcome.detail) });
@@ -131,7 +134,8 @@ export function createTraces(tracer: Tracer, { parts, labelOf, linkSellers }: Tr
     },
 
     handler({ deliveryId, traceparent, lease }, event, handle) {
-      // A worker's loop runs in the context in which `start` was called, which is not that of any delivery.
+      // A worker's loop runs in the context in which `start` was called, which is not that of a delivery. So its spans
+      // have no parent.
       const isWorker = config.mode === 'inbox';
       const link = linkTo(traceparent);
       const span = quietly(() =>

@@ -1,6 +1,5 @@
-// Measures a reconciler's report windows by OpenTelemetry each time metrics are collected
-// (docs/observability.md).
-// Called by buyers, in one process for each store.
+// Measures a reconciler's report windows by OpenTelemetry each time metrics are collected (docs/observability.md).
+// Buyers call it, in one process for each store.
 
 import { type BatchObservableResult, type MeterProvider, metrics } from '@opentelemetry/api';
 import { onlyKnown, wholeNumber } from '../config/validate.ts';
@@ -13,7 +12,7 @@ import { createLabels, METER } from './metrics.ts';
 
 /** Options of `reconcileMetrics`: the reconciler, the OpenTelemetry meter provider, and limits for what is counted. */
 export interface ReconcileMetricsOptions {
-  /** The reconciler whose account is measured. It need not be started. */
+  /** The reconciler whose report windows are measured. It need not be started. */
   readonly reconciler: Reconciler;
   /** The provider of metrics. Default: the global one. */
   readonly meterProvider?: MeterProvider;
@@ -37,17 +36,20 @@ const STATES = ['due', 'missing', 'held'] as const;
 
 /** The sums for one seller, over all its media buys. */
 interface Sums extends Record<(typeof STATES)[number], number> {
-  /** The time since the earliest missing window was due. Ms. */
+  /** The time since the earliest missing report window was due. Ms. */
   oldestMs: number;
 }
 
-/** Most media buys of one page. */
+/** The largest number of media buys in one page. */
 const PAGE = 1000;
 
 /**
- * Records OpenTelemetry metrics of a reconciler's account, each time they are collected: the report windows that are
- * due, missing and held, and since when. Call it in one process, because each would measure the same store. Gauges
- * are missing while the store is unreachable.
+ * Records OpenTelemetry metrics of a reconciler's report windows each time metrics are collected. It counts windows
+ * that are due, windows that are missing, and windows that are held because their event is DEAD. It also measures the
+ * time since the earliest missing window was due.
+ *
+ * Call it in one process, because several would measure the same store. The gauges have no values while the store is
+ * unreachable.
  * @returns a function that ends the recording.
  * @throws ConfigError for a value that is not a reconciler, or for an unknown option.
  * @example
@@ -103,7 +105,10 @@ function accountOf(reconciler: Reconciler): WithStreamPages[typeof STREAM_PAGES]
   );
 }
 
-/** Pages of the account. Reading ends with the page in which `most` media buys are reached. */
+/**
+ * Yields the pages of the reconciler's account, which lists its media buys. It stops after the page with which at least
+ * `most` media buys are read.
+ */
 async function* pagesOf(
   pages: WithStreamPages[typeof STREAM_PAGES],
   most: number,

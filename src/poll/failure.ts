@@ -1,5 +1,5 @@
-// Classifies a request to a seller that failed: busy, unknown task, missing operation, refused, failed (calls.md §2.8).
-// The poller and the reconciler use it for all their requests.
+// Classifies failed requests to sellers: busy, unknown task, missing operation, refused, failed (calls.md §2.8). Used
+// by the poller and the reconciler for all their requests.
 import { MAX_TEXT, printableText } from '../codec/printable.ts';
 import { ConfigError, isOfKind, messageOf } from '../shared/errors.ts';
 import {
@@ -14,7 +14,7 @@ import {
 import { AnswerRefusedError } from '../calls/refused-answer.ts';
 import { AnswerError } from './poll-answer.ts';
 
-/** The pause that the seller asks for with a failure, ms. */
+/** The pause before the next request that the seller asks for in an error, ms; absent: none. */
 interface Pause {
   readonly pauseMs?: number;
 }
@@ -29,14 +29,14 @@ export type PollFailure =
   | ({ readonly kind: 'unknown' | 'no-operation' | 'failed'; readonly message: string } & Pause)
   | ({ readonly kind: 'refused'; readonly code: string; readonly message: string } & Pause);
 
-/** Texts with which servers and their SDKs say that they do not have an operation. */
+/** Matches texts by which servers and their SDKs say that an operation does not exist. */
 const NO_OPERATION =
   /\b(?:unknown|no such|unsupported)\s+(?:tool|operation|method|skill)\b|\b(?:tool|operation|method|skill)\b.{0,200}\bnot (?:found|supported|available)\b/i;
 
-/** The JSON-RPC 2.0 code for an unknown method, and this package's own code. */
+/** Error codes for a missing operation: the one of JSON-RPC 2.0 for an unknown method, and this package's own. */
 const NO_OPERATION_CODES: ReadonlySet<unknown> = new Set([-32_601, 'no_operation']);
 
-/** Classifies an error. @param error the error that the caller's client, or the reading of its answer, threw. */
+/** Classifies an error. @param error the error that the client, or the reading of its answer, threw. */
 export function failureOf(error: unknown): PollFailure {
   const message = printableText(messageOf(error), MAX_TEXT);
   if (isOfKind(error, SellerBusyError)) return { kind: 'busy', pauseMs: waitMs(error.retryAfterMs), message };
@@ -53,11 +53,13 @@ export function failureOf(error: unknown): PollFailure {
   return refusal ? refusedBy(refusal) : { kind: 'failed', message };
 }
 
-/** True if the error asks to wait. Such an error is never about a missing operation, even if its text looks so. */
+/**
+ * True if the error asks to wait. Such an error is never about a missing operation, even if its text looks like that.
+ */
 const asksToWait = ({ recovery, retryAfterMs }: SellerError): boolean =>
   recovery === 'transient' || retryAfterMs !== undefined;
 
-/** Returns the failure that a seller's error means for a poll (calls.md §2.8). */
+/** Returns the classification of an error that the seller answered (calls.md §2.8). */
 function refusedBy(refusal: SellerError): PollFailure {
   const { code, message, recovery, retryAfterMs, isUnknown } = refusal;
   if (recovery !== 'transient' && !isUnknown) return { kind: 'refused', code, message, ...pauseIn(refusal) };
@@ -65,14 +67,17 @@ function refusedBy(refusal: SellerError): PollFailure {
   return isBusy ? { kind: 'busy', pauseMs: waitMs(retryAfterMs), message } : { kind: 'failed', message };
 }
 
-/** Returns the pause in a seller's error, or in the error that caused it. */
+/** Returns the pause that a seller's error asks for. In a TaskUnknownError that error is the `cause`. */
 function pauseIn(error: unknown): Pause {
   const said = isOfKind(error, TaskUnknownError) ? error.cause : error;
   const pauseMs = isOfKind(said, SellerError) ? waitMs(said.retryAfterMs) : undefined;
   return pauseMs === undefined ? {} : { pauseMs };
 }
 
-/** Returns the code of an error that this package raised, about an answer or about its own state. */
+/**
+ * Returns the code if this package itself raised the error, for a wrong configuration or an unusable answer; otherwise
+ * undefined.
+ */
 function ownCodeOf(error: unknown): string | undefined {
   if (isOfKind(error, ConfigError)) return 'misconfigured';
   if (isOfKind(error, AnswerRefusedError)) return error.code;
@@ -80,8 +85,7 @@ function ownCodeOf(error: unknown): string | undefined {
 }
 
 /**
- * Returns the text of an error about an unknown task. The seller's own error is preferred, because its text already
- * names the effect.
+ * Returns the text of an error about an unknown task. If the seller's own error is the cause, its text is preferred.
  */
 function unknownIn(error: unknown): string {
   const cause = isOfKind(error, TaskUnknownError) ? error.cause : undefined;

@@ -12,7 +12,10 @@ interface Given {
   readonly registrations: Registrations;
 }
 
-/** Returns the internal parts of the receiver. @throws ConfigError if it is no receiver, or has other registrations. */
+/**
+ * Returns the internal parts of the receiver. @throws ConfigError if the value is no receiver, or has other
+ * registrations.
+ */
 export function partsOf(who: string, { receiver, registrations }: Given): ReceiverContext {
   const parts = (receiver as Partial<Receiver & WithContext> | undefined)?.[CONTEXT];
   if (!parts) {
@@ -26,7 +29,10 @@ export function partsOf(who: string, { receiver, registrations }: Given): Receiv
   return parts;
 }
 
-/** Returns the rows and the client of the registrations. @throws ConfigError if the value is no registrations. */
+/**
+ * Returns the parts of the registrations that polling needs, e.g. rows and client. @throws ConfigError if
+ * `createRegistrations` did not make the value.
+ */
 export function tasksOf(who: string, { registrations }: Given): WithWatchedTasks[typeof WATCHED_TASKS] {
   const tasks = (registrations as Partial<Registrations & WithWatchedTasks> | undefined)?.[WATCHED_TASKS];
   if (tasks) return tasks;

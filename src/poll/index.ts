@@ -1,4 +1,4 @@
-// Entry `proto-webhooks/poller`: `createPoller`, with the clock and the randomness of the runtime.
+// Public entry `proto-webhooks/poller`: `createPoller`, with the clock and the random numbers of the runtime.
 import { sleep } from '../shared/time-limits.ts';
 import { type Poller, type PollerOptions, pollerOf } from './poller-options.ts';
 

@@ -1,5 +1,5 @@
-// Keeps the queue of a seller's tasks that wait for a call slot, first come first served (calls.md §3.3). The steps of
-// polls use it. Each row names the next one.
+// Keeps the queue of a seller's tasks that wait because too many requests to the seller run, first come first served
+// (calls.md §3.3). The row of each task in the queue names the next task. Used when polls begin and end.
 import type { RegistrationRow, RegistrationRows } from '../stores/store.ts';
 import {
   FIRST_TOOK_MS,
@@ -44,7 +44,7 @@ export function standInLine(
 
 /**
  * Returns the queue without its first task.
- * @param watch the row of the first task. If it does not name the next one, the queue is taken as empty: the other
+ * @param watch the row of the first task. If it does not name the next task, the queue counts as empty, and the other
  *   tasks become due by themselves.
  */
 export function withoutFirst({ first, last, given, called }: Line, watch: Watch | undefined): Line {

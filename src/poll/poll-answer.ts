@@ -1,5 +1,5 @@
-// Reads the answer to a request about a task: its status, its data, and when to ask again (calls.md §1, §3.2). The
-// poller uses it.
+// Reads a seller's answer about a task: the status, the data, and the wait until the next request (calls.md §1, §3.2).
+// The poller uses it.
 import { AnswerRefusedError } from '../calls/refused-answer.ts';
 import { canonicalJson } from '../codec/canonical-json.ts';
 import { isLongerJson } from '../codec/json-size.ts';
@@ -25,23 +25,26 @@ import {
 } from '../registrations/answer.ts';
 import { PrintableError } from '../codec/printable-value.ts';
 
-/** The answer of a seller about a task. */
+/** The state of a task, as the seller's answer shows it. */
 export interface TaskSeen {
   readonly status: TaskStatus;
-  /** The time of the change, as the seller states it, RFC 3339 with a zone. */
+  /** The time of the status change, as the seller states it, RFC 3339 with a zone. */
   readonly updatedAt?: string;
   /** The result, or the data beside the status; undefined if the answer has none. */
   readonly data?: unknown;
-  /** The time for which the seller asks not to be polled again, ms. */
+  /** The wait before the next request that the seller asks for, ms. */
   readonly hintMs?: number;
-  /** The id of the task that continues instead of the requested one, whose call is over (calls.md §1.5). */
+  /**
+   * The id of another task, found inside the requested one, in which the work goes on. The requested task itself is
+   * completed (calls.md §1.5), so the inner task is polled from now on.
+   */
   readonly movedTo?: string;
 }
 
-/** Thrown if the answer is not the status of a task. */
+/** Thrown if a seller's answer is not the status of a task. */
 export class AnswerError extends PrintableError {
   override readonly name = 'AnswerError';
-  /** The code, which the alarm `poll_failing` has too. */
+  /** The stable error code, which the alarm `poll_failing` has too. */
   readonly code = 'answer_invalid';
 }
 
@@ -64,14 +67,15 @@ export function taskSeenIn(given: unknown, { taskId, taskType }: Asked): TaskSee
 /** The task that the request was about. */
 interface Asked {
   readonly taskId: string;
-  /** e.g. `create_media_buy`. */
+  /** The operation that began the task, e.g. `create_media_buy`. */
   readonly taskType: string;
 }
 
-/** Finds the requested task in an answer. @throws if the answer is an error, or about another task. */
+/** Returns the requested task in an answer. @throws if the answer is an error, or about another task. */
 function askedTaskIn(given: unknown, taskId: string): Task {
   const outer = taskIn(unwrapped(given));
-  // A request to an agent's skill is answered by a Task of its own, which may have failed.
+  // Over the agent transport (A2A), a skill answers with a Task of its own. The requested task may be inside the data
+  // of that Task.
   const task = outer && (isOf(outer, taskId) ? outer : (answeredIn(outer) ?? outer));
   const failed = task && errorOfQuestion(task);
   if (failed) throw failed;
@@ -84,8 +88,8 @@ function askedTaskIn(given: unknown, taskId: string): Task {
 }
 
 /**
- * Returns the error of a request whose answer names no task (calls.md §2.8). Such an error says nothing about the
- * task's own status.
+ * Returns the error in an answer that names no task (calls.md §2.8); undefined: none. Such an error is about the
+ * request, and says nothing about the task's status.
  */
 function errorOfQuestion(task: Task): Error | undefined {
   if (task.isAgent || idOf(task) !== undefined) return undefined;
@@ -93,26 +97,26 @@ function errorOfQuestion(task: Task): Error | undefined {
   return taskUnknownIn(members) ?? refusalIn(members);
 }
 
-/** True if the answer is about the task `taskId`. In the tool transport an answer need not name its task. */
+/** True if the answer is about the task `taskId`. In the tool transport (MCP) an answer need not name its task. */
 const isOf = (task: Task, taskId: string): boolean => (idOf(task) ?? taskId) === taskId;
 
 /**
- * Reads the task inside the data of a Task of the agent transport, if there is one. Its status is used in place of the
- * Task's. If another task continues it, `movedTo` is the id of that task.
+ * Reads the task inside the data of a completed A2A Task, if there is one, and uses its status instead of the Task's
+ * own. If the inner task has another id and has not ended, `movedTo` is that id.
  */
 function withInner(seen: TaskSeen, body: JsonObject, { taskId, taskType }: Asked): TaskSeen {
   const inner = innerTaskIn(body, seen.data, taskType);
-  // The call is over, and has failed (calls.md §1.9).
+  // A completed Task whose data is only an error means that the call has failed (calls.md §1.9).
   if (!inner) return isErrorAlone(seen.data, taskType) ? { ...seen, status: 'failed' } : seen;
   const { status } = inner;
   const isMoved = !isTerminal(status) && inner.taskId !== undefined && inner.taskId !== taskId;
-  // The id is stored and polled from now on, so its length is limited.
+  // The inner task's id is stored and polled from now on, so its length is limited.
   if (isMoved && (inner.taskId?.length ?? 0) > MAX_TEXT)
     throw new AnswerError(`The answer names a task_id of more than ${MAX_TEXT} characters. Tell the seller.`);
   return { ...seen, status, ...(isMoved && { movedTo: inner.taskId }) };
 }
 
-/** Returns the operation's answer that is in the data of a Task, in the form of the tool transport. */
+/** Returns the operation's answer in the data of a completed A2A Task, as a task of the tool transport (MCP). */
 function answeredIn({ body, status, isAgent }: Task): Task | undefined {
   const { data } = agentData({ form: 'task', body });
   return isAgent && status === 'completed' ? ofTask(data) : undefined;
@@ -121,14 +125,15 @@ function answeredIn({ body, status, isAgent }: Task): Task | undefined {
 /** Returns the error for an answer that contains no status of a task. */
 function noTask(given: unknown): Error {
   const said = errorTextIn(given);
-  // `mcpCaller` throws the same error: the operation may be missing at the seller.
+  // `mcpCaller` throws this error itself; another client may return the failed tool result. The error's text may show
+  // that the seller lacks the operation.
   if (isFailedTool(given)) return new Error(`the operation failed: ${said}`);
   return new AnswerError(
     `The answer has no status of a task${said === '' ? '' : ` (${said})`}. Give the object that the operation answered, and tell the seller.`,
   );
 }
 
-/** The parts of an answer about a task, taken from the members of its transport. */
+/** The data and the time in an answer about a task. Each transport has them in other members. */
 interface AnswerParts {
   readonly data: unknown;
   readonly updatedAt: unknown;
@@ -153,11 +158,14 @@ interface Task {
   readonly isAgent: boolean;
 }
 
-/** Returns the task in an answer. It may be in the member in which a transport's client returns it. */
+/**
+ * Returns the task in an answer: the answer itself, or its member `task` or `result`, in which some clients return the
+ * task.
+ */
 function taskIn(answer: unknown): Task | undefined {
   if (!isJsonObject(answer)) return undefined;
   const own = ofTask(answer);
-  // If the answer itself names a task, its `result` is the task's result. A status there may be a media buy's.
+  // If the answer itself has members of a task, `result` is not searched: a status in it may be that of a media buy.
   if (own || NAMES.some((name) => present(answer, name) !== undefined)) return own;
   return ofTask(answer['task']) ?? ofTask(answer['result']);
 }
@@ -174,8 +182,8 @@ function ofTask(body: unknown): Task | undefined {
 }
 
 /**
- * Returns the data of a status: the result, the progress of an interim status, or the error of a failure without a
- * result. For `completed`, an error alone is not a result (calls.md §1.9).
+ * Returns the data of an MCP answer: the result, the progress if the task goes on, or the errors of a failure without a
+ * result. For `completed`, an error alone does not count as a result (calls.md §1.9).
  */
 function toolData(body: JsonObject, status: TaskStatus, taskType: string): unknown {
   const result = present(body, 'result');
@@ -195,8 +203,8 @@ function instantIn(value: unknown): string | undefined {
 }
 
 /**
- * Returns the pause that a seller asks for: its poll interval, or `retry_after` as in any other answer (calls.md §2.4).
- * Ms.
+ * Returns the wait before the next request that a seller asks for: its poll interval, or `retry_after` as in any other
+ * answer (calls.md §2.4). Ms.
  */
 function hintIn(body: JsonObject): number | undefined {
   const { pollInterval, retry_after_seconds } = body;
@@ -205,8 +213,8 @@ function hintIn(body: JsonObject): number | undefined {
 }
 
 /**
- * Returns the hash of data. @throws AnswerRefusedError if the data is too large, because it would be refused when it is
- * observed.
+ * Returns the hash of a task's data. @throws AnswerRefusedError if the data is too large, because `receiver.observe`
+ * would refuse it.
  */
 export async function hashOf(data: unknown, hashes: Hashes, maxBytes: number): Promise<string> {
   const isOver = isLongerJson(data, maxBytes);

@@ -1,5 +1,5 @@
-// Checks the options of `createPoller`, makes its parts, and offers its methods. The entry calls it with the runtime's
-// clock, tests with their own.
+// Checks the options of `createPoller`, and builds the poller with its methods. The clock and the random numbers are
+// passed in.
 import { onlyKnown, wholeNumber } from '../config/validate.ts';
 import { boundedCall } from '../calls/bounded-call.ts';
 import { createSessions } from '../calls/sessions.ts';
@@ -46,8 +46,8 @@ export interface PollerOptions {
    */
   readonly silentMs?: number | ((agentUrl: string) => number | undefined) | undefined;
   /**
-   * The time limit of a request, ms, at most 300 000. If a process dies during a request, another one repeats it after
-   * twice this time. Default: 20 000.
+   * The time limit of a request, ms, at most 300 000. If a process dies during a request, another process repeats the
+   * request after twice this time. Default: 20 000.
    */
   readonly callMs?: number | undefined;
   /** The most concurrent requests to one seller, of all processes together. Default: 4. */
@@ -68,8 +68,8 @@ export interface Poller {
   /** Checks the receiver's store, settings and keys, like the receiver's `ready`. */
   readonly ready: Receiver['ready'];
   /**
-   * Starts polling in this process; several processes may poll. It resolves when it has begun. If it already runs, a
-   * further call has no effect. You may call it again after `stop`.
+   * Starts polling in this process; several processes may poll. Resolves when polling has begun. If the poller already
+   * runs, a further call has no effect. You may call it again after `stop`.
    */
   readonly start: () => Promise<void>;
   /**
@@ -77,9 +77,9 @@ export interface Poller {
    * has no effect.
    */
   readonly stop: () => Promise<void>;
-  /** `stop`, for `await using`. */
+  /** Calls `stop`; for `await using`. */
   readonly [Symbol.asyncDispose]: () => Promise<void>;
-  /** Returns the numbers of polls of this process. */
+  /** Returns the numbers of polls of this poller in this process. */
   readonly stats: () => PollerStats;
 }
 
@@ -99,10 +99,10 @@ const KNOWN: Readonly<Record<keyof PollerOptions, true>> = {
 
 const DAY_MS = 86_400_000;
 
-/** The parts that tests replace. */
+/** The clock, the timer and the random numbers of a poller. */
 export type PollerParts = Pick<PollerContext, 'clock' | 'sleep'> & { readonly random: () => number };
 
-/** Makes a poller. @throws ConfigError */
+/** Makes a poller. @throws ConfigError if an option is missing or wrong. */
 export function pollerOf(options: PollerOptions, { clock, sleep: wait, random }: PollerParts): Poller {
   onlyKnown('createPoller', options, KNOWN);
   const { receiver, query } = options;
@@ -163,8 +163,8 @@ export function pollerOf(options: PollerOptions, { clock, sleep: wait, random }:
 }
 
 /**
- * Asks a seller for its capabilities after a poll. The lease of a poll is twice `callMs`. The poll's request may have
- * taken half of that; this may take a quarter.
+ * Returns a function that asks a seller for its capabilities after a poll. A poll's lease is twice `callMs`: its
+ * request may take half of that time, and this function a quarter.
  */
 function learnerOf(
   { registrations }: PollerOptions,
@@ -184,7 +184,7 @@ function requireFunction(name: string, value: unknown, example: string): void {
   throw new ConfigError(`createPoller: ${name} is not a function. Give ${example}.`);
 }
 
-/** Wraps the owner's `onPoll`. Its errors are logged and do not affect polls. */
+/** Wraps the option `onPoll`, so that its errors are logged and do not affect polls. */
 function hookOf(onPoll: PollerOptions['onPoll'], { logger, now }: ReceiverContext): (poll: Poll) => void {
   const thinning = createThinning();
   const warn = (error: unknown): void => {

@@ -1,5 +1,5 @@
-// Polls the tasks that are due in this process: asks sellers, observes news, and stores results (calls.md §3).
-// `poller.start` runs its loop.
+// Polls due tasks: asks sellers for the status, passes changes to the receiver, and stores the results (calls.md §3).
+// `poller.start` runs the loop.
 import { refusedBy } from '../calls/refused-answer.ts';
 import { notANumber } from '../config/validate.ts';
 import type { Hashes } from '../crypto/engine.ts';
@@ -31,15 +31,14 @@ import {
 
 /**
  * The result of one request to a seller about a task, as `onPoll` receives it.
- *
  * - `changed`: the seller reported something new, and it was passed to `receiver.observe`.
- * - `ended`: the same, and the task has ended.
+ * - `ended`: the seller reported the end of the task, and it was passed to `receiver.observe`.
  * - `unchanged`: nothing is new.
  * - `busy`: the seller asks for a pause.
  * - `unknown`: the seller does not know the task.
- * - `refused`: the seller rejected the request as wrong.
- * - `failed`: there was no answer.
- * - `unresolved`: the task has not ended and is no longer polled.
+ * - `refused`: a repeat is useless until something is changed, e.g. because the seller lacks the operation.
+ * - `failed`: there was no usable answer, e.g. because the connection failed.
+ * - `unresolved`: no end of the task is known, and the task is no longer polled.
  */
 export type PollResult =
   'changed' | 'ended' | 'unchanged' | 'busy' | 'unknown' | 'refused' | 'failed' | 'unresolved';
@@ -56,7 +55,7 @@ export interface Poll {
   readonly status?: TaskStatus;
   /** The time from the request until its result was stored, ms. */
   readonly durationMs: number;
-  /** The reason why there is no answer. */
+  /** The reason why there is no usable answer. */
   readonly error?: string;
 }
 
@@ -64,9 +63,8 @@ export interface Poll {
 export interface PollerStats {
   /** The number of polls that run now. */
   readonly inFlight: number;
-  /** The number of polls by result. */
   readonly polls: Readonly<Record<PollResult, number>>;
-  /** The number of tasks whose polling ended because another channel reported the end. */
+  /** The number of tasks whose end another source, e.g. a webhook, had reported before their next poll. */
   readonly endedBefore: number;
 }
 
@@ -75,9 +73,9 @@ export interface PollerContext extends QuestionContext {
   readonly observe: Receiver['observe'];
   readonly tasks: WatchedTasks;
   readonly pace: Omit<Pace, 'silentMs'>;
-  /** Returns the owner's `Pace.silentMs` for an agent URL. The owner's function may throw. */
+  /** Returns the option `silentMs` for a seller, by agent URL. A function of the application may throw. */
   readonly silentMs: (agentUrl: string) => number;
-  /** The most polls of this process, including those that wait for their seller. */
+  /** The most concurrent polls of this process, including those that wait for their seller's answer. */
   readonly concurrency: number;
   /** The time after which a poll is aborted, before another process repeats it. Ms. */
   readonly callMs: number;
@@ -85,18 +83,17 @@ export interface PollerContext extends QuestionContext {
   readonly hashes: Hashes;
   /** Milliseconds of a monotonic clock. */
   readonly clock: () => number;
-  /** Resolves early if the signal aborts. */
+  /** Resolves after `ms`, or early if the signal aborts. */
   readonly sleep: (ms: number, signal: AbortSignal) => Promise<void>;
 }
 
-/** The loop that polls due tasks in this process. */
 export interface PollerLoop {
-  /** Runs until the signal aborts. Then it begins no more polls, and resolves when the running ones have ended. */
+  /** Polls tasks until the signal aborts. Then begins no more polls, and resolves when the running ones have ended. */
   readonly run: (stopping: AbortSignal) => Promise<void>;
   readonly stats: () => PollerStats;
 }
 
-/** The longest and the shortest wait between two searches for due tasks, but at most `fastMs` and `slowMs`. Ms. */
+/** The longest wait between two searches for due tasks, unless `fastMs` or `slowMs` is shorter. Ms. */
 const LOOK_MS = 10_000;
 const LEAST_MS = 100;
 
@@ -127,7 +124,9 @@ export function pollerLoop(context: PollerContext): PollerLoop {
   const thinning = createThinning();
   const paceOf = pacing(context);
 
-  /** Makes one poll. @returns the next task's poll, which has begun in the same call slot. */
+  /**
+   * Polls a task. @returns the poll of the seller's next waiting task, which begins now; undefined if there is none.
+   */
   const made = async (
     { watch, held }: BegunPoll,
     pace: Pace,
@@ -136,7 +135,7 @@ export function pollerLoop(context: PollerContext): PollerLoop {
     const since = clock();
     const asked = await ask(watch, held, stopping);
     if (asked.end.kind === 'answered') await context.learn?.(held.sender, watch.ref, stopping);
-    // If this process has as many polls as it may, other sellers get their turn.
+    // At its maximum of polls, this process leaves the seller's next task to others, so that all sellers get a turn.
     const goesOn = !stopping.aborted && running.size < concurrency;
     const { kept, next } = await endPoll(tasks, held, asked.end, { ...pace, goesOn });
     const told = resultOf(asked, kept);
@@ -194,7 +193,7 @@ export function pollerLoop(context: PollerContext): PollerLoop {
   };
 }
 
-/** Returns the pace for a seller. If the owner's function fails, the seller is polled fast. */
+/** Returns a function for a seller's pace. If the option `silentMs` fails, `fastMs` applies and an alarm is raised. */
 function pacing({ pace, silentMs, parts }: PollerContext): (sender: string) => Pace {
   const fail = (sender: string, reason: string): number => {
     const message = `silentMs: ${reason}. Return a number of ms; until then the seller is polled fast.`;
@@ -212,22 +211,23 @@ function pacing({ pace, silentMs, parts }: PollerContext): (sender: string) => P
   return (sender) => ({ ...pace, silentMs: safe(sender) });
 }
 
-/** The result of a poll, and the part of it that is stored. */
+/** The result of a poll, for `onPoll` and the alarms. `end` is the outcome that is stored. */
 interface Told {
   readonly result: PollResult | 'stopped';
   readonly end: PollEnd;
   readonly status?: TaskStatus;
   readonly error?: string;
-  /** The code of a refusal. */
+  /** The code of the failure or refusal: the seller's, or this package's. */
   readonly code?: string;
 }
 
-/** Returns the stored result. A task is given up if its seller can say no more, or reports no end for too long. */
+/** Returns the result of a poll. Storing it may have shown that the task is given up, or that it ended meanwhile. */
 function resultOf(asked: Told, kept: PollKept): Told {
   if (kept === 'unresolved') {
     return { error: 'it was polled for giveUpMs, and has not ended', ...asked, result: 'unresolved' };
   }
-  // Another channel has reported the task's end meanwhile.
+  // The task is not given up if another source, e.g. a webhook, has reported its end, or if this poll's lease had
+  // ended.
   return asked.result === 'unresolved' ? { ...asked, result: 'unchanged' } : asked;
 }
 
@@ -247,16 +247,16 @@ const factsOf = ({ result, status, error }: Told): Pick<Poll, 'result' | 'status
   ...(error !== undefined && { error }),
 });
 
-/** True if an answer differs from the last poll, or from what another channel has reported since. */
+/** True if a seller's answer differs from the last poll, or from a status that e.g. a webhook has reported since. */
 function differs({ status, updatedAt }: TaskSeen, dataHash: string | undefined, watch: Polled): boolean {
   const { told, answeredAt = watch.since } = watch;
   if (status !== watch.status) return true;
   if (told !== undefined && told.at > answeredAt && told.status !== status) return true;
-  // If the seller gives a time, the same status with other data is progress.
+  // If the seller gives a time with the status, the same status with other data counts as a change.
   return updatedAt !== undefined && dataHash !== watch.dataHash;
 }
 
-/** Returns a function that asks the seller and passes news to the receiver. @throws any fault of the store. */
+/** Returns a function that asks a seller about a task and passes changes on. It rejects if the store fails. */
 function asker(context: PollerContext): (watch: Polled, held: Held, stopping: AbortSignal) => Promise<Told> {
   const { parts, observe, tasks, hashes, callMs } = context;
   const question = questioner(context);
@@ -273,15 +273,16 @@ function asker(context: PollerContext): (watch: Polled, held: Held, stopping: Ab
       status,
       ...(data !== undefined && { data }),
       ...(context && { context }),
-      // The end of a task is always accepted; other statuses are ordered by their time.
+      // A final status has no time, so that the receiver always accepts it. Other statuses are ordered by time.
       ...(updatedAt !== undefined && !isTerminal(status) && { timestamp: updatedAt }),
       askedAt,
       source: 'poll',
-      // If a poll is interrupted, it may be repeated after other channels have reported something newer.
+      // The id of the observation. A repeat of an interrupted poll has the same id, so that the receiver ignores it.
+      // The id differs if a status of the task, e.g. from a webhook, has been applied since.
       observation: updatedAt ?? `change ${watch.changes + 1} after ${watch.told?.at}`,
     });
   };
-  /** Passes the status to the receiver, and polls the task that has replaced this one, whose call is over. */
+  /** The operation goes on as another task, `taskId`: stores that id, and passes the status to the receiver. */
   const moved = async (
     watch: Polled,
     held: Held,
@@ -304,7 +305,7 @@ function asker(context: PollerContext): (watch: Polled, held: Held, stopping: Ab
     const outcome = isChange ? await observed(watch, held, seen, askedAt) : undefined;
     if (outcome?.kind === 'refused') return failed({ kind: 'failed', message: outcome.detail });
     const result = isEnd ? 'ended' : outcome?.kind === 'accepted' ? 'changed' : 'unchanged';
-    // If a newer status was applied meanwhile, the next answer is compared with the former status again.
+    // If the receiver already had a newer status (`stale`), the next answer is compared with the former status again.
     const known = outcome?.kind === 'stale' ? watch.status : status;
     return { result, status, end: { kind: 'answered', isEnd, status: known, dataHash, isChange, hintMs } };
   };
@@ -371,7 +372,7 @@ function taskOf(watch: Watch, held: Held, edition: PolledTask['edition']): Polle
 
 const isFailure = (result: Told['result']): boolean => result === 'failed' || result === 'busy';
 
-/** Raises the alarms that ask a person to act. */
+/** Returns a function that raises an alarm after a poll if the task is unresolved or unknown, or if polls fail. */
 function alarmsOf({ parts: { raiseAlarm } }: PollerContext): (watch: Watch, held: Held, told: Told) => void {
   return (watch, held, { result, error = '', code = result }) => {
     const of = namesOf(watch, held);

@@ -1,5 +1,5 @@
-// Asks a seller about a task, with an operation that the seller has (calls.md §3.1). The poller uses it. It remembers
-// which operation each seller answers.
+// Asks sellers about tasks, with an operation that the seller has (calls.md §3.1), and remembers which operation each
+// seller answers. The poller uses it.
 import { putBounded } from '../shared/bounded.ts';
 import { isJsonObject } from '../codec/members.ts';
 import type { CallSessions } from '../calls/sessions.ts';
@@ -42,7 +42,10 @@ export interface TaskQuery {
 
 type Query = (task: PolledTask) => TaskQuery;
 
-/** The request of the tool transport. It always asks for the result, so that the end of a task comes with its data. */
+/**
+ * Returns the request about a task over the tool transport (MCP). It always asks for the result, so that the end of a
+ * task comes with its data.
+ */
 const byTool =
   (operation: string): Query =>
   ({ taskId, account }) => ({
@@ -50,10 +53,13 @@ const byTool =
     arguments: { task_id: taskId, include_result: true, ...(account && { account }) },
   });
 
-/** The names of the operation that asks about a task. The first one is the protocol's own (calls.md §3.1). */
+/**
+ * The names under which sellers may have the operation that asks about a task. The first one is the protocol's own
+ * (calls.md §3.1).
+ */
 const NAMES = ['get_task_status', 'tasks/get', 'tasks_get', 'get_task'] as const;
 
-/** The agent transport's own request, which is the same in all versions. */
+/** The request about a task that the agent transport (A2A) itself defines. It is the same in all versions. */
 const BY_AGENT: Query = ({ taskId }) => ({ operation: 'tasks/get', arguments: { id: taskId } });
 
 /**
@@ -74,26 +80,26 @@ function queriesFor(
   return (skills.length > 0 ? skills : NAMES.map(byTool)).map((query) => query(task));
 }
 
-/** The parts that requests about tasks need. */
+/** The functions and caches that requests about tasks need. */
 export interface QuestionContext {
   readonly call: CallSeller;
-  /** The sessions for all requests, one for each seller. */
+  /** The sessions with sellers that all requests share: one for each seller and access token. */
   readonly sessions: CallSessions;
   /** Returns the transport of a seller, by agent URL. */
   readonly transport: (agentUrl: string) => Transport;
   readonly query: ((task: PolledTask) => TaskQuery | undefined) | undefined;
   /** Asks the seller for its capabilities if that is due. It never rejects. */
   readonly learn?: (agentUrl: string, ref: string | undefined, stopping: AbortSignal) => Promise<void>;
-  /** The lists of sellers' operations; absent: a cache of its own is made. */
+  /** The cache of the operations that each seller lists; absent: a new cache is made. */
   readonly lists?: Lists;
 }
 
-/** The most sellers whose lists are cached. */
+/** The most sellers whose lists of operations are cached. */
 const MAX_LISTS = 10_000;
 
 /**
- * The lists of sellers' operations. Each list is read once. It is read again if the seller says that it lacks an
- * operation.
+ * A cache of the operations that each seller lists. A list is requested once, and again after `forget`, which is called
+ * when the seller lacks a listed operation.
  */
 export interface Lists {
   readonly of: (
@@ -103,7 +109,7 @@ export interface Lists {
   readonly forget: (sender: string) => void;
 }
 
-/** Makes the cache of lists of this process. */
+/** Makes a cache of the sellers' lists of operations for this process. */
 export function listsOf({ call, sessions }: Pick<QuestionContext, 'call' | 'sessions'>): Lists {
   const kept = new Map<string, { readonly names: readonly string[] | undefined }>();
   return {
@@ -115,7 +121,7 @@ export function listsOf({ call, sessions }: Pick<QuestionContext, 'call' | 'sess
         putBounded(kept, sender, { names }, MAX_LISTS);
         return names;
       } catch (error) {
-        // A seller without a list is asked by the known names. If a seller cannot be reached, its list is requested
+        // A seller that cannot list its operations is remembered as such. After any other error, its list is requested
         // again later.
         if (failureOf(error).kind === 'no-operation')
           putBounded(kept, sender, { names: undefined }, MAX_LISTS);
@@ -127,14 +133,15 @@ export function listsOf({ call, sessions }: Pick<QuestionContext, 'call' | 'sess
 }
 
 /**
- * Asks with the first operation that the seller has. If the answer is `completed` without a result, it asks once more.
+ * Returns a function that asks a seller about a task with the first operation that the seller has. If the answer is
+ * `completed` without a result, asks once more.
  */
 export function questioner(
   context: QuestionContext,
 ): (task: PolledTask, signal: AbortSignal) => Promise<TaskSeen> {
   const { call, sessions, transport, query } = context;
   const lists = context.lists ?? listsOf(context);
-  /** For each seller, the index of the request that it answered, if that is not the first one. */
+  /** The index of the request in `queries` that a seller answered, by seller; absent: the first one. */
   const known = new Map<string, number>();
 
   const askBy = async (of: TaskQuery, task: PolledTask, signal: AbortSignal) => {
@@ -155,7 +162,8 @@ export function questioner(
       } catch (error) {
         const { kind } = failureOf(error);
         if (mayGoOn(kind, of) && at + 1 < queries.length) continue;
-        // The seller may support the first request by now, so all are tried again.
+        // After an error, the next poll begins with the first request again, because the seller may support that one by
+        // then.
         known.delete(sender);
         if (kind === 'no-operation') lists.forget(sender);
         throw error;
@@ -175,15 +183,16 @@ export function questioner(
 }
 
 /**
- * True if the next form of request may be answered. The transport's own request does not know tasks that began inside a
- * call.
+ * True if the next form of the request is to be tried, because the seller lacks the operation. After A2A's own
+ * `tasks/get` (its only argument is `id`), the answer `unknown` counts too: that method knows no tasks that began
+ * inside a call.
  */
 const mayGoOn = (kind: PollFailure['kind'], { arguments: { id } }: TaskQuery): boolean =>
   kind === 'no-operation' || (kind === 'unknown' && id !== undefined);
 
 /**
- * Checks the owner's request.
- * @throws ConfigError for a wrong value: the client would fail with a less clear error.
+ * Returns the request of the option `query`; undefined if the option gives none.
+ * @throws ConfigError for a wrong value, because the client would fail with a less clear error.
  */
 function ownQuery(given: unknown): TaskQuery | undefined {
   if (given === undefined || given === null) return undefined;

@@ -1,6 +1,6 @@
-// The steps of a poll, each an atomic change of the seller's rows (calls.md §3.3). The poller calls them. A process
-// that polls a task has a lease, and the task's row is due again when the lease ends. That time identifies the poll, so
-// a poll whose lease has ended changes nothing. The seller's row counts the polls of all processes.
+// Begins and ends polls, each in one transaction on the seller's rows (calls.md §3.3). A process that polls a task has
+// a lease, and the task's row is due again when the lease ends. The row's `dueAt` identifies the poll, so a poll whose
+// lease has ended changes nothing. The seller's row counts the running polls of all processes.
 import type { TaskStatus } from '../events/event.ts';
 import type { JsonObject } from '../registrations/answer-json.ts';
 import { seenOf, storedIn } from '../registrations/operation.ts';
@@ -28,31 +28,34 @@ export interface Pace {
   readonly fastMs: number;
   readonly slowMs: number;
   readonly giveUpMs: number;
-  /** The time after the last webhook for which a seller is taken to send webhooks. */
+  /** The time after the last webhook during which a seller counts as sending webhooks. */
   readonly silentMs: number;
-  /** The lease of a poll. After it another process repeats the poll. */
+  /** The lease of a poll. When it has ended, another process may repeat the poll. */
   readonly leaseMs: number;
   /** The most concurrent polls of one seller, of all processes together. */
   readonly perSeller: number;
-  /** A random number in [0, 1). */
+  /** Returns a random number in [0, 1). */
   readonly random: () => number;
 }
 
-/** A row that this process may poll. The reservation is valid as long as the row's `dueAt` is unchanged. */
+/**
+ * A task's row that this process has reserved for a poll. The reservation is valid while the row's `dueAt` is
+ * unchanged.
+ */
 export interface Held {
   readonly sender: string;
   readonly id: string;
   readonly dueAt: number | null;
 }
 
-/** A task that is polled, and the newest status that any channel has reported. */
+/** A task that is polled. `told`: the latest status that any source, e.g. a webhook, has reported. */
 export interface Polled extends Watch {
   readonly told: { readonly status: string; readonly at: number } | undefined;
 }
 
 /**
  * The result of beginning a poll. `poll`: the seller must be asked now. `ended`: the task has ended, and is no longer
- * polled. `later`: the poll is postponed. `lost`: another process has the row.
+ * polled. `later`: the poll is postponed. `lost`: another process has reserved the row.
  */
 export type Begun =
   | { readonly kind: 'poll'; readonly watch: Polled; readonly held: Held }
@@ -60,7 +63,9 @@ export type Begun =
 
 /** The outcome of a poll. */
 export type PollEnd =
-  /** The seller has answered. `isEnd`: the task is over, and no other channel needs to report that. */
+  /**
+   * The seller has answered. `isEnd`: the answer reports the task's end, so no other source needs to report the end.
+   */
   | {
       readonly kind: 'answered';
       readonly isEnd: boolean;
@@ -79,28 +84,34 @@ export type PollEnd =
       readonly pauseMs?: number | undefined;
       readonly isUnknown?: boolean;
     }
-  /** The seller can say no more about the task. It becomes unresolved, unless another channel has reported its end. */
+  /**
+   * The seller can say no more about the task. The task becomes `unresolved`, unless another source has reported its
+   * end.
+   */
   | { readonly kind: 'unresolved' }
-  /** The request was interrupted, so another process may repeat it at once. */
+  /** The request was interrupted because this process stops. Another process may repeat the request immediately. */
   | { readonly kind: 'stopped' };
 
-/** The weight of the latest poll in the average `SellerRow.tookMs`. */
+/** The weight of the latest poll's duration in the moving average `SellerRow.tookMs`. */
 const NEWEST_SHARE = 0.3;
 /** The longest time between two polls of a task if its polls fail. Ms. */
 const LONGEST_BACKOFF_MS = 1_800_000;
-/** The share by which the time between two polls is randomly lengthened or shortened. */
+/** The share by which the wait between two polls is at most lengthened or shortened, at random. */
 const JITTER = 0.1;
 
 const spread = (ms: number, { random }: Pace): number =>
   Math.max(1, Math.round(ms * (1 - JITTER + 2 * JITTER * random())));
 
-/** Returns the interval of a task: the slow one if webhooks were registered and the seller sends them. */
+/**
+ * Returns the time between two polls of a task: `slowMs` if its call requested webhooks and the seller sends them,
+ * otherwise `fastMs`. Ms.
+ */
 function intervalMs({ hasWebhooks }: Watch, { heardAt }: SellerRow, now: number, pace: Pace): number {
   const isHeard = heardAt !== undefined && now - heardAt < pace.silentMs;
   return hasWebhooks && isHeard ? pace.slowMs : pace.fastMs;
 }
 
-/** Begins a poll of a row that was due. */
+/** Begins a poll of a task whose row was due, unless the task has ended or has to wait. */
 export function beginPoll(
   { rows: store, hashes, retentionMs }: WatchedTasks,
   of: Held,
@@ -132,7 +143,7 @@ const later = ({ rows }: SellerStep, of: Held, watch: Watch, at: number): Begun 
   return { kind: 'later' };
 };
 
-/** Returns the result for a task that must not be polled now; undefined if it must. */
+/** Returns the result for a task that must not be polled now; undefined if the seller must be asked. */
 function unlessLater(
   step: SellerStep,
   row: RegistrationRow,
@@ -147,13 +158,14 @@ function unlessLater(
   }
   const watch = outOfLine(watchIn(row));
   const everyMs = spread(intervalMs(watch, seller, now, pace), pace);
-  // No channel needs to report the end again, unless something newer is applied before it.
+  // The end of the task was reported by an acknowledged event (`safe`), so no poll is needed. A newer status may still
+  // replace that end, so the row is checked again.
   if (end === 'safe') return later(step, row, watch, now + everyMs);
   if (watch.isScheduled || watch.since + everyMs <= now) return undefined;
   return later(step, row, { ...watch, isScheduled: true }, watch.since + everyMs);
 }
 
-/** Begins the poll, which occupies a call slot of the seller. */
+/** Begins the poll: stores its lease in the rows of the task and of the seller. */
 function started({ rows, now }: SellerStep, { sender, id }: Held, watch: Watch, pace: Pace): Begun {
   const held = { sender, id, dueAt: Math.ceil(now + pace.leaseMs) };
   const is = outOfLine(watch);
@@ -163,10 +175,13 @@ function started({ rows, now }: SellerStep, { sender, id }: Held, watch: Watch, 
   return { kind: 'poll', watch: { ...is, told: rows.lastTold(id) }, held };
 }
 
-/** The most tasks that one step takes out of a queue, because each row is read separately. */
+/** The most tasks that one transaction takes out of a queue, because the row of each task is read separately. */
 const MOST_PASSED = 32;
 
-/** If a seller has a free call slot, takes tasks out of its queue until one has to be polled. @returns that poll. */
+/**
+ * Takes tasks out of the seller's queue until one has to be polled, and begins its poll. @returns that poll; undefined
+ * if there is none.
+ */
 function firstInLine(step: SellerStep, sender: string, pace: Pace): Begun | undefined {
   const { rows, now } = step;
   for (let left = MOST_PASSED; left > 0; left -= 1) {
@@ -176,24 +191,25 @@ function firstInLine(step: SellerStep, sender: string, pace: Pace): Begun | unde
     const row = rows.get('watch', line.first);
     const watch = row && watchIn(row);
     saveSellerRow(rows, sender, { ...seller, line: withoutFirst(line, watch) });
-    // The task has ended, or is waiting for something else now.
+    // Skips a task that has ended, or is no longer in the queue.
     if (!watch || row.dueAt === null || !isInLine(seller, watch)) continue;
     if (rows.taskEnd(row.id) === undefined) return started(step, row, watch, pace);
-    // Its end has been reported, so it becomes due and is checked separately.
+    // The end of this task has been reported, so the task is not polled. Its row becomes due, and `beginPoll` then
+    // deals with the end.
     later(step, row, outOfLine(watch), now);
   }
   return undefined;
 }
 
 /**
- * The state of a task after a poll. `unresolved`: it has not ended and is no longer polled. `lost`: this process no
- * longer had the row.
+ * The effect of a poll on its task. `unresolved`: no end of the task is known, and the task is no longer polled.
+ * `lost`: another process has reserved the task's row.
  */
 export type PollKept = 'kept' | 'unresolved' | 'lost';
 
 /**
- * Ends the polling of a task whose call is over, and assigns its operation to the task that has replaced it.
- * @returns false if the operation has another task by now, another process has the row, or `giveUpMs` is over.
+ * Stops polling a task that another task has replaced, and polls that other task for the same operation.
+ * @returns false if the operation has another task by now, another process has reserved the row, or `giveUpMs` is over.
  */
 export function moveTask(
   { rows: store, hashes, retentionMs }: WatchedTasks,
@@ -208,15 +224,15 @@ export function moveTask(
   });
 }
 
-/** The result of ending a poll, and the next poll, which has begun in the same call slot. */
+/** The result of ending a poll. `next`: the poll of the seller's next waiting task, which begins in its place. */
 export interface PlaceFreed {
   readonly kept: PollKept;
   readonly next: Begun | undefined;
 }
 
 /**
- * Ends a poll. It gives up a task that has not ended within `giveUpMs`. `goesOn`: true if this process polls the next
- * task in the queue; otherwise any process may.
+ * Ends a poll and stores its outcome. Gives up a task that has not ended within `giveUpMs`. `goesOn`: true if this
+ * process polls the seller's next waiting task; otherwise any process may.
  */
 export function endPoll(
   { rows: store, hashes, retentionMs }: WatchedTasks,
@@ -228,14 +244,17 @@ export function endPoll(
     const step = { rows, now, hashes, retentionMs };
     const seller = sellerRowIn(rows);
     const row = rows.get('watch', held.id);
-    // A seller that was forgotten meanwhile has no polls.
+    // If the seller was deleted meanwhile, its row has no `polls`, and must not be written again.
     if (seller.polls) saveSellerRow(rows, held.sender, afterPoll(seller, held, end, { now, pace }));
     const kept = row?.dueAt === held.dueAt ? ended(step, row, end, { seller, pace }) : 'lost';
     return { kept, next: nextPoll(step, held, pace, goesOn) };
   });
 }
 
-/** Gives the call slot to the first task in the queue. */
+/**
+ * If the seller may be asked now, begins the poll of the first task in its queue. If `goesOn` is false, makes that task
+ * due instead, so that any process polls the task.
+ */
 function nextPoll(step: SellerStep, { sender }: Held, pace: Pace, goesOn: boolean): Begun | undefined {
   const { rows, now } = step;
   const seller = sellerRowIn(rows);
@@ -277,7 +296,10 @@ function isGivenUp(
   return kind === 'unresolved' || (kind !== 'stopped' && now - begunAt >= giveUpMs);
 }
 
-/** Returns the `context` of the call. A webhook repeats it, but the answer to a poll need not. */
+/**
+ * Returns the `context` of the call that began the task. A webhook repeats the `context`, but an answer to a poll need
+ * not.
+ */
 export function contextOf(
   { rows: store, hashes }: WatchedTasks,
   { operationId }: Watch,
@@ -289,7 +311,7 @@ export function contextOf(
   });
 }
 
-/** Returns the row of a seller after a poll. */
+/** Returns the seller's row after a poll: without that poll, and with the pause that the seller asked for. */
 function afterPoll(
   seller: SellerRow,
   held: Held,
@@ -300,7 +322,7 @@ function afterPoll(
   const tookMs = tookBy(seller, now - ((held.dueAt ?? now) - pace.leaseMs));
   const pausedUntil =
     end.kind === 'failed' && end.isBusy
-      ? // The later end applies: that of the pause it asks for now, or that of an earlier pause.
+      ? // The later end applies: that of the pause that the seller asks for now, or that of an earlier pause.
         Math.max(seller.pausedUntil ?? 0, Math.ceil(now + (end.pauseMs ?? pace.fastMs)))
       : undefined;
   return { ...seller, polls, tookMs, ...(pausedUntil !== undefined && { pausedUntil }) };
@@ -310,8 +332,8 @@ const tookBy = ({ tookMs }: SellerRow, lastMs: number): number =>
   Math.max(1, Math.round(tookMs === undefined ? lastMs : tookMs + NEWEST_SHARE * (lastMs - tookMs)));
 
 /**
- * Returns the wait after failures, which doubles with each. It is never shorter than the interval, after which a poll
- * without news is repeated.
+ * Returns the wait after failed polls, which doubles with each failure. It is never shorter than `everyMs`, the usual
+ * interval. Ms.
  */
 const backoffMs = (everyMs: number, failures: number): number =>
   Math.max(everyMs, Math.min(everyMs * 2 ** Math.min(failures, 20), LONGEST_BACKOFF_MS));
@@ -319,11 +341,11 @@ const backoffMs = (everyMs: number, failures: number): number =>
 interface Timing {
   readonly now: number;
   readonly pace: Pace;
-  /** The time between two polls that are answered, ms. */
+  /** The usual time between two polls of the task, ms. */
   readonly everyMs: number;
 }
 
-/** Returns the row of a task that has not ended. */
+/** Returns the row of a task that has not ended, with the time of its next poll. */
 function next(
   row: RegistrationRow,
   watch: Watch,

@@ -24,7 +24,7 @@ export type { JobOptions, JobSettings, WebhookJob } from './queue-job.ts';
  */
 export interface BullQueue<Data, Options> {
   readonly name: string;
-  /** Never called. Its presence shows that the queue supports deduplication, since 5.17.1. */
+  /** Never called. Its presence shows that the queue supports deduplication, which BullMQ has since 5.17.1. */
   removeDeduplicationKey(id: string): Promise<unknown>;
   add(name: string, data: Data, options?: Options): Promise<BullJob>;
 }
@@ -85,7 +85,11 @@ const tooOld = (queue: string): ConfigError =>
     `bullmq enqueue: the BullMQ of queue ${queue} knows no deduplication, so an event whose job was removed could run twice. Update bullmq to 5.17.1 or later.`,
   );
 
-/** @throws ConfigError for a name, a connection or nothing instead of a queue. */
+/**
+ * Checks that the argument is a BullMQ queue.
+ *
+ * @throws ConfigError for anything else, e.g. a name, a connection or nothing.
+ */
 function requireQueue(queue: unknown): void {
   const { add } = (queue ?? {}) as Partial<BullQueue<unknown, object>>;
   if (typeof add === 'function') return;
@@ -95,7 +99,7 @@ function requireQueue(queue: unknown): void {
 }
 
 /**
- * Refuses a BullMQ without deduplication before anything is added: it would run an event once for each retry.
+ * Refuses a BullMQ without deduplication before any job is added. Without it, an event could run once for each retry.
  */
 function requireDeduplication(queue: BullQueue<unknown, object>): void {
   const { name } = queue;
@@ -128,7 +132,8 @@ export function enqueue<Options, E extends Event = Event>(
   options?: EnqueueOptions<WebhookJob, Options, E>,
 ): (event: E, ctx: HandlerContext) => Promise<void>;
 /**
- * The second form does the same with job data of your own, which the option `data` returns.
+ * Creates such a handler with job data of your own, which the option `data` returns.
+ *
  * @example
  * ```ts
  * import { Queue } from 'bullmq';
@@ -159,10 +164,11 @@ export function enqueue(
     requireOptions('bullmq enqueue', own, REFUSED);
     const id = ctx.deliveryId;
     const name = typeof jobName === 'string' ? jobName : jobName(event);
-    // The id can be used again once the job is removed; the deduplication key lasts for `ttl`.
+    // The job's id can be used again once the job is removed, so there is a deduplication key too, which lasts for
+    // `ttl`.
     const settings = { ...own, jobId: id, deduplication: { id, ttl } };
-    // Clients wait for an unreachable server, some without end. A job that is added after the handler's deadline,
-    // or after its lease was lost, does no harm, because its id is the same.
+    // BullMQ clients wait for an unreachable server, some without end. A job that is added after the handler's
+    // deadline, or after its lease was lost, does no harm, because its id is the same.
     const job = await unlessAborted(ctx.signal, () => queue.add(name, data(event, ctx), settings));
     requireOwnJob(job, id, queue.name);
   };

@@ -20,8 +20,8 @@ import {
 export type { JobOptions, JobSettings, WebhookJob } from './queue-job.ts';
 
 /**
- * The database connection on which pg-boss runs a statement. `enqueue` with `transaction: true` passes that of the
- * event's transaction.
+ * The database connection on which pg-boss runs a statement. With `transaction: true`, `enqueue` passes the connection
+ * of the event's transaction.
  */
 export interface BossDatabase {
   executeSql(text: string, values?: unknown[]): Promise<{ rows: unknown[] }>;
@@ -34,7 +34,10 @@ export interface BossDatabase {
 export interface Boss<Options> {
   send(name: string, data: object, options?: Options): Promise<string | null>;
   getQueue(name: string): Promise<BossQueue | null>;
-  /** Finds a job by its id, since version 12. Before it, finished jobs move to an archive that `getJobById` reads. */
+  /**
+   * Finds a job by its id, since version 12. In earlier versions, finished jobs move to an archive that `getJobById`
+   * reads.
+   */
   findJobs?(name: string, options: { id: string; db?: BossDatabase }): Promise<readonly unknown[]>;
   getJobById(
     name: string,
@@ -86,7 +89,11 @@ const OPTION_NAMES: Readonly<Record<keyof EnqueueOptions<object>, true>> = {
   transaction: true,
 };
 
-/** @throws ConfigError if one is missing, or is something else. */
+/**
+ * Checks the pg-boss instance and the name of its queue.
+ *
+ * @throws ConfigError if one of them is missing or of another type.
+ */
 function requireBoss(boss: Partial<Boss<object>> | undefined, name: unknown): void {
   const named = typeof name === 'function' || (typeof name === 'string' && name !== '');
   if (boss?.send && boss.getQueue && named) return;
@@ -98,7 +105,11 @@ function requireBoss(boss: Partial<Boss<object>> | undefined, name: unknown): vo
 /** Queue policies under which a job is not inserted while another one is queued. */
 const DROPPING: readonly string[] = ['short', 'stately', 'exclusive'];
 
-/** @throws ConfigError if the queue does not exist or drops jobs. */
+/**
+ * Checks that the queue exists and drops no jobs.
+ *
+ * @throws ConfigError otherwise.
+ */
 function requireQueue(name: string, queue: BossQueue | null): asserts queue is BossQueue {
   if (!queue) {
     throw new ConfigError(
@@ -113,7 +124,7 @@ function requireQueue(name: string, queue: BossQueue | null): asserts queue is B
 }
 
 function requireKept(name: string, { deleteAfterSeconds }: BossQueue): void {
-  // 0 means never deleted. Absent in version 10, which has one setting for all queues and does not return it.
+  // For pg-boss, 0 means that jobs are never deleted. Version 10 has one setting for all queues and does not return it.
   const seconds = Number(deleteAfterSeconds ?? 0);
   if (seconds === 0 || seconds * 1000 >= DAY_MS) return;
   throw new ConfigError(
@@ -139,7 +150,8 @@ interface BossJob {
 }
 
 /**
- * Adds the job. `send` returns null for an id that exists, which is right for a retry, but also for a dropped job.
+ * Adds the job. `send` returns null if a job with the id exists, which is right for a retry. But it also returns null
+ * if the job was dropped, which is an error.
  */
 async function put(
   boss: Boss<object>,
@@ -147,8 +159,8 @@ async function put(
   database?: BossDatabase,
 ): Promise<void> {
   const db = database ? { db: database } : {};
-  // The id of an archived job can be used again. Jobs only move into the archive, so one query of both finds every
-  // job.
+  // Before version 12, the id of an archived job can be used again, so existing jobs are looked for first. Jobs only
+  // move into the archive, so one query of queue and archive finds every job.
   if (!boss.findJobs && (await isKnown(boss, name, id, db))) return;
   const sent = await boss.send(name, data, { ...options, id, ...db });
   if (sent === null && !(await isKnown(boss, name, id, db))) {
@@ -159,8 +171,8 @@ async function put(
 }
 
 /**
- * The transaction's connection in the form that pg-boss expects. After `signal` has aborted, the connection may
- * belong to other code.
+ * Returns the transaction's connection in the form that pg-boss expects. After `signal` has aborted it runs no
+ * statement, because the connection may belong to other code.
  */
 function databaseOf(tx: unknown, signal: AbortSignal): BossDatabase {
   const client = tx as {
@@ -219,8 +231,9 @@ export function enqueue(
     const own = optionsFor(jobOptions, event);
     requireOptions('pg-boss enqueue', own, REFUSED);
     const queueName = typeof name === 'string' ? name : name(event);
-    // In a transaction a dropped job fails and no job is added twice, so the queue is checked once. Without one,
-    // each event depends on the time that the queue keeps jobs, which its owner may change (`updateQueue`).
+    // In a transaction a dropped job fails and no job is added twice, so the queue is checked once. Without a
+    // transaction, each event depends on the time that the queue keeps jobs, which its owner may change
+    // (`updateQueue`).
     if (!transaction || !known.has(queueName)) {
       const queue = await boss.getQueue(queueName);
       requireQueue(queueName, queue);
@@ -231,12 +244,13 @@ export function enqueue(
   }
 
   return async (event, ctx) => {
-    // As in `enqueue` for BullMQ, a job that comes late does no harm: the id is the same.
+    // A job that is added after the handler's deadline does no harm, because its id is the same.
     const job = await unlessAborted(ctx.signal, () => jobOf(event, ctx));
     if (!transaction) return unlessAborted(ctx.signal, () => put(boss, job));
     await ctx.transaction((tx) => {
       const database = databaseOf(tx, ctx.signal);
-      // A transaction whose function never ends would keep its connection and the event.
+      // The function must end when `ctx.signal` aborts. Otherwise the transaction would keep its connection and the
+      // event.
       return unlessAborted(ctx.signal, () => put(boss, job, database));
     });
   };

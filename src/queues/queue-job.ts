@@ -1,4 +1,4 @@
-// The common part of the two queues: the job's data and options, and their checks (docs/queues.md).
+// The common part of the BullMQ and pg-boss handlers: the job's data and options, and their checks (docs/queues.md).
 // Called by `bullmq.ts` and `pg-boss.ts`.
 
 import { readJson } from '../codec/json-reader.ts';
@@ -6,15 +6,14 @@ import { ConfigError } from '../shared/errors.ts';
 import type { Event } from '../events/event.ts';
 import type { HandlerContext } from '../config/receiver-options.ts';
 
-/** JSON.stringify writes such an escape only if the text has NUL or half of a surrogate pair. */
+/** Matches an escape that `JSON.stringify` writes for NUL, or for half of a surrogate pair. */
 const UNSTORABLE = /(?<!\\)((?:\\\\)*)\\u(?:0000|d[89a-f][0-9a-f]{2})/g;
 
 /**
- * Replaces NUL and lone surrogates by U+FFFD, and changes nothing else. JSON allows them, but PostgreSQL's `jsonb`
- * refuses them, so an event with one could never be stored.
+ * Replaces NUL and lone surrogates by U+FFFD, and changes nothing else. JSON allows these characters, but PostgreSQL's
+ * `jsonb` refuses them, so an event with one could never be stored.
  *
- * If names of members of one object become equal by this, only the last member remains, because `jsonb` could not
- * tell them apart.
+ * If this makes two names in one object equal, only the last member remains, because `jsonb` could not tell them apart.
  */
 export function storableJson(value: object): object {
   const text = JSON.stringify(value);
@@ -39,12 +38,15 @@ export interface JobSettings<Data, Options, Own extends PropertyKey, E extends E
   readonly jobOptions?: JobOptions<E, Omit<Options & object, Own>>;
 }
 
-/** Senders retry for up to 24 h (contract.md §9.3), so an id must be known that long. */
+/**
+ * The shortest time for which a queue must remember a job's id, because senders retry for up to 24 h (contract.md
+ * §9.3).
+ */
 export const DAY_MS = 86_400_000;
 
 /**
- * Leaves out `parsed`: the output of a schema may not be JSON, and the data itself is in the event. The rest syntax
- * copies own members unchanged, so a `__proto__` that a sender sent stays a member.
+ * Returns the event without `parsed`: the output of a schema may not be JSON, and the event has the data anyway. The
+ * rest syntax copies own members unchanged, so a `__proto__` that a sender sent stays a member.
  */
 export function webhookJob(event: Event): WebhookJob {
   if (event.kind !== 'task') return event;
@@ -53,7 +55,9 @@ export function webhookJob(event: Event): WebhookJob {
 }
 
 /**
- * @throws ConfigError for a member that would take the event's id from its job, or lose or repeat the job.
+ * Checks the options of a job.
+ *
+ * @throws ConfigError for an option that would give the job another id, or lose or repeat the job.
  */
 export function requireOptions(
   who: string,
@@ -72,6 +76,6 @@ export function optionsFor<E, Options extends object>(
   event: E,
 ): Partial<Options> {
   if (options === undefined) return {};
-  // A caller's function in JavaScript may return nothing.
+  // A user's function in JavaScript may return undefined.
   return typeof options === 'function' ? (options(event) ?? {}) : options;
 }

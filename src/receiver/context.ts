@@ -1,5 +1,6 @@
-// Makes all parts of a receiver from its options, once. Some parts use the store; the others are the same as those of
-// `createVerifier`. Called by `createReceiver`, and for the conformance vectors, which choose the crypto engine.
+// Makes all parts of a receiver from its options, once. `createVerifyingParts` makes the parts that a verifier has too;
+// this file adds the parts for the store and the handlers.
+// Called by `createReceiver`, and by the runner of conformance vectors (test cases), which chooses the crypto engine.
 
 import { resolveOptions } from '../config/resolve-options.ts';
 import type { CryptoEngine } from '../crypto/engine.ts';
@@ -28,15 +29,15 @@ export interface ReceiverContext extends VerifyingContext<ReadyContext> {
   readonly waiting: Waiting;
   readonly running: Running;
   readonly startup: StoreStartup<ReadyContext>;
-  /** Notified when there is work for the worker of this process. */
+  /** Wakes this process's worker early when there is work. */
   readonly wakeSignal: WakeSignal;
   /** Limits the number of handler errors that are logged with a stack. */
   readonly handlerErrors: Thinning;
   readonly observed: RunObserver;
-  /** Takes the bodies of deliveries while they arrive. */
+  /** Makes tickets, which take the bodies of deliveries chunk by chunk. */
   readonly tickets: Tickets;
   readonly random: () => number;
-  /** `Lifecycle.closed`. */
+  /** Returns a signal that aborts when the receiver has stopped. */
   readonly closed: () => AbortSignal;
 }
 
@@ -51,7 +52,7 @@ async function makeReady(context: ReceiverContext, load: () => Promise<Loaded>):
 
 /**
  * Makes the parts of a receiver.
- * @param engineName the crypto engine to use instead of the runtime's fastest: for tests.
+ * @param engineName the crypto engine to use instead of the runtime's fastest; set by conformance vectors.
  * @throws ConfigError if the options are wrong.
  */
 export function createReceiverContext(
@@ -92,7 +93,10 @@ export function createReceiverContext(
   return context;
 }
 
-/** The hidden member by which this package finds the parts of a receiver that it made. */
+/**
+ * A receiver with the hidden member through which other entries of this package, e.g. `proto-webhooks/otel`, reach the
+ * receiver's parts.
+ */
 export interface WithContext {
   readonly [CONTEXT]: ReceiverContext;
 }

@@ -1,6 +1,7 @@
-// Turns a verdict into the outcome: makes the answer, logs, raises alarms, and calls the owner's hooks
-// (admission.md §2.5, §2.14).
-// Called once for each delivery by the receiver and the verifier, however it ended.
+// Turns a verdict (the decision about a delivery) into the outcome: makes the HTTP answer, logs, raises alarms, and
+// calls the owner's hooks.
+// See admission.md §2.5 and §2.14. Called once for each delivery by the receiver and the verifier, however the delivery
+// ends.
 
 import { docsOf } from '../shared/alarms.ts';
 import { noteOutcome } from './health.ts';
@@ -22,8 +23,8 @@ import { idsOf } from '../stages/ids.ts';
 import { respond } from '../stages/respond.ts';
 
 /**
- * Converts a thrown error to a verdict. An error that is no `Fault` is a mistake of this package. It is answered
- * 503 too, so that no sender loses an event for it.
+ * Converts a thrown error to a verdict that is answered with 503. An error other than a `Fault` is a bug of this
+ * package. Such an error gets 503 too, so that the sender retries and no event is lost.
  */
 export function faultVerdict(error: unknown, { logger }: Pick<VerifyingParts, 'logger'>): Unavailability {
   if (isOfKind(error, Fault)) return unavailable(error.code, error.message);
@@ -38,14 +39,14 @@ function frozen(reply: Reply): Reply {
 }
 
 /**
- * The log level of an outcome. Anyone can cause a fault before the sender is known, and such error lines could
- * flood the log. So that fault raises an alarm instead.
+ * Returns the log level of an outcome: `error` for a fault after the sender is known. Anyone can cause an earlier
+ * fault, whose error lines could flood the log. So an earlier fault only raises an alarm.
  */
 function levelOf(outcome: Outcome): 'info' | 'error' {
   return outcome.kind === 'unavailable' && outcome.sender !== undefined ? 'error' : 'info';
 }
 
-/** The members of a verdict that a log line shows: all but the event. */
+/** Returns the members of a verdict for a log line, without the event. */
 function loggable(verdict: Verdict): object {
   if (verdict.kind === 'stale' || verdict.kind === 'challenge') return { kind: verdict.kind };
   if (verdict.kind === 'unavailable') return { ...verdict, docs: docsOf(verdict.code) };
@@ -54,12 +55,12 @@ function loggable(verdict: Verdict): object {
   return { kind, state, changed };
 }
 
-/** Makes the detail of a verdict safe for logs and terminals, because it may contain a sender's text. */
+/** Makes the detail of a verdict safe for logs and terminals, because the detail may contain a sender's text. */
 function printable<V extends Verdict>(verdict: V): V {
   return 'detail' in verdict ? { ...verdict, detail: printableText(verdict.detail, MAX_TEXT) } : verdict;
 }
 
-/** Starts the report about a refusal to the owner. It is not awaited, because the answer does not depend on it. */
+/** Starts to report a refusal to the owner. The report is not awaited, because the answer does not depend on it. */
 function tellRefusal(outcome: Outcome & Refusal, known: OutcomeContext, context: VerifyingParts): void {
   import('./rare.ts')
     .then((it) => it.noteRefusal(outcome, known, context))
@@ -70,8 +71,8 @@ function tellRefusal(outcome: Outcome & Refusal, known: OutcomeContext, context:
 function raiseAlarms(outcome: Outcome, { raiseAlarm, outages }: VerifyingParts): void {
   if (outcome.kind !== 'unavailable') return;
   if (outcome.code === 'store_unavailable') outages.store(outcome.detail);
-  // The fault was found by the store, or in an unexpected place. A fault before the sender is known raises its
-  // alarm where it is found.
+  // Once the sender is known, nothing else raises an alarm for this fault. For an earlier fault, the code that finds
+  // the fault raises the alarm.
   if (outcome.code === 'misconfigured' && outcome.sender !== undefined) {
     raiseAlarm({ code: 'misconfigured', message: outcome.detail });
   }
@@ -80,7 +81,9 @@ function raiseAlarms(outcome: Outcome, { raiseAlarm, outages }: VerifyingParts):
   }
 }
 
-/** The delivery's URL for logs, unless it is longer than an event's URL may be. */
+/**
+ * Returns the member `url` of the outcome; an empty object if the URL is unknown, or longer than an event may store.
+ */
 function urlOf({ selected }: OutcomeContext): Pick<Outcome, 'url'> {
   const url = selected?.target.targetUri;
   return url === undefined || !isKeptUrl(url) ? {} : { url };
@@ -95,7 +98,7 @@ export function finishOutcome<V extends Verdict>(
   const { who, event } = known;
   const verdict = printable(raw);
   const response = frozen(respond(verdict, context.config.retryAfterMs));
-  // Frozen, because the hook receives the outcome before its answer is used.
+  // The outcome is frozen below, because a hook receives it before the answer is sent.
   const outcome: OutcomeOf<V> = { ...who, ...urlOf(known), ...(event && { event }), ...verdict, response };
   Object.freeze(outcome);
   const ids = event && { key: event.idempotencyKey, ...idsOf(event) };
@@ -112,7 +115,7 @@ export function finishOutcome<V extends Verdict>(
 /** Facts about a delivery whose sender is unknown. */
 const NOBODY: OutcomeContext = { who: {} };
 
-/** Makes the answers that adapters need in addition to those of `open` and `verifyAndDispatch`. */
+/** Makes `receiver.door`: the 503 answers for an adapter that cannot pass a request to the receiver. */
 export function createDoor(context: VerifyingParts): Door {
   return {
     maxBodyBytes: context.config.maxBodyBytes,

@@ -1,5 +1,5 @@
 // `receiver.health()`: the state of the store, the worker and the senders, for load balancers and dashboards.
-// Deliveries record facts for it here; the store is asked at most once a second.
+// Each delivery records its result here. The store is checked at most once a second.
 
 import { putBounded } from '../shared/bounded.ts';
 import type { Config } from '../config/resolve-options.ts';
@@ -30,19 +30,22 @@ interface SenderNote extends Writable<Omit<SenderHealth, 'keysFreshUntil'>> {
 
 /** Facts that deliveries and the worker record for `receiver.health()`. */
 export interface HealthNotes {
-  /** Keyed by agent URL; holds only senders that the owner configured. */
+  /** The facts by agent URL, only about senders that the owner configured. */
   readonly senders: Map<string, SenderNote>;
   readonly worker: Writable<Omit<WorkerHealth, 'handlers'>>;
-  /** The last fault of a delivery that was caused by the store. */
+  /** The fault of the last delivery that failed because of the store. It is removed when a later delivery succeeds. */
   storeFault?: HealthFault | undefined;
 }
 
-/** Most senders for which facts are kept: twice the 500 sellers of a large buyer. Each `health()` lists them. */
+/**
+ * The most senders about which facts are stored: twice the 500 sellers of a large buyer. The number is limited, because
+ * each `health()` lists all of them.
+ */
 const MAX_SENDERS = 1_000;
 
 /**
- * Returns the facts kept about a sender, and makes them if there are none.
- * @param among the senders in which the sender's entry is found.
+ * Returns the record of facts about a sender, and creates the record if there is none.
+ * @param among the senders of the delivery's URL, from which a new record takes the sender's entry.
  */
 export function noteOf(
   { senders }: HealthNotes,
@@ -58,8 +61,8 @@ export function noteOf(
 const STORE_CODES: readonly unknown[] = ['store_unavailable', 'not_durable', 'misconfigured'];
 
 /**
- * Records the outcome of a delivery. Refusals are recorded by `noteRefusal`, because it finds the sender of the
- * named key.
+ * Records the outcome of a delivery, except for refusals. `noteRefusal` records a refusal, because it also finds the
+ * sender by the key id in the delivery.
  */
 export function noteOutcome(
   notes: HealthNotes,
@@ -83,34 +86,34 @@ export function noteOutcome(
 }
 
 /**
- * Minimum time between two checks of the store. Ms. Health is asked every few seconds, and much more often by a
- * load balancer; one check serves all.
+ * Minimum time between two checks of the store, ms. Load balancers call `health()` very often, and one check serves all
+ * callers.
  */
 const ASK_EVERY_MS = 1_000;
 /**
- * Longest wait for the store. Ms. It is shorter than the default time-outs of load balancers: Kubernetes waits 1 s
- * from sending its request.
+ * Longest wait for the store's answer, ms. It is shorter than the default time-outs of load balancers, e.g. 1 s for a
+ * probe of Kubernetes.
  */
 const PATIENCE_MS = 800;
 
-/** The parts of a receiver that its health is made from. */
+/** The parts of a receiver from which `receiver.health()` gets its facts. */
 interface HealthParts {
   readonly config: Pick<Config, 'senders'>;
   readonly store: Pick<Store, 'peek' | 'registrations'>;
-  /** Undefined if the receiver has no registrations, so that nothing is reconciled. */
+  /** The receiver's registrations. If undefined, no reports are reconciled, and `health()` leaves out that check. */
   readonly registrations?: unknown;
   readonly keys: Pick<KeyResolver, 'freshUntil' | 'pressure'>;
   readonly running: Pick<Running, 'all'>;
   readonly startup: Pick<Startup<unknown>, 'check' | 'hasPassed'>;
   readonly lifecycle: Pick<Lifecycle, 'stopping'>;
   readonly notes: HealthNotes;
-  /** Unix ms. */
+  /** Returns the current time, Unix ms. */
   readonly now: () => number;
-  /** Aborts when the receiver has stopped. */
+  /** Returns a signal that aborts when the receiver has stopped. */
   readonly closed: () => AbortSignal;
 }
 
-/** `receiver.health`. Never rejects. */
+/** Makes `receiver.health`, which never rejects. */
 export function createHealth(context: HealthParts): () => Promise<Health> {
   const { notes, startup, lifecycle, closed, running, keys } = context;
   const askStore = createStoreProbe(context);
@@ -145,7 +148,10 @@ function createStoreProbe(context: HealthParts): () => Promise<StoreHealth> {
   const { notes, now, closed } = context;
   const asking = new Map<'store', Promise<StoreHealth>>();
   let last: StoreHealth | undefined;
-  /** Identifies the run of the receiver (start to stop) in which `last` was found. */
+  /**
+   * The signal of the receiver's run (start to stop) in which `last` was found. A result of an earlier run is not
+   * reused.
+   */
   let run: AbortSignal | undefined;
 
   async function ask(): Promise<StoreHealth> {
@@ -173,8 +179,9 @@ const late = (at: number): HealthFault => ({
 });
 
 /**
- * Checks the store. If the receiver has not started or the last check failed, it performs the whole startup check.
- * A load balancer that waits for health sends no deliveries, so no delivery would start that check. Never rejects.
+ * Returns the store's fault, or `none`. If the receiver has not started or the last check failed, the whole startup
+ * check runs. Otherwise nothing might start that check: a load balancer sends no deliveries before health is good.
+ * Never rejects.
  */
 async function faultOf(
   { startup, store, now }: HealthParts,

@@ -1,5 +1,6 @@
-// Loads the worker, `receiver.inbox` and `observe` when they are first used, so that the core stays small.
-// Called by the receiver; the code is `src/inbox/work.ts`.
+// Loads the code of the worker, `receiver.inbox` and `receiver.observe` at first use, so that the main bundle stays
+// small.
+// Called by the receiver; the loaded code is `src/inbox/work.ts`.
 
 import type { Observe } from '../events/observation.ts';
 import type { Lifecycle } from './lifecycle.ts';
@@ -10,7 +11,7 @@ import type { Worker } from '../inbox/worker.ts';
 
 /** A `Worker` that takes time to start, and that may be started again after `stop`. */
 interface WorkerOnDemand extends Pick<Worker, 'stop'> {
-  /** Resolves when the worker runs, or must stop before that. */
+  /** Resolves when the worker runs, or when `stop` is called before. */
   readonly start: () => Promise<void>;
 }
 
@@ -30,7 +31,7 @@ export function workerOnDemand(context: ReceiverContext): WorkerOnDemand {
     },
     stop: async (graceMs) => {
       stopping.abort();
-      // Wakes a worker that waits before it tries to start again, so that it stops at once.
+      // Wakes a worker that waits for its next attempt to start, so that it notices the stop immediately.
       wakeSignal.notify();
       if (notes.worker.state !== 'off') notes.worker.state = 'stopped';
       await worker?.stop(graceMs);
@@ -39,7 +40,7 @@ export function workerOnDemand(context: ReceiverContext): WorkerOnDemand {
   };
 }
 
-/** `receiver.inbox`; its code is loaded when one of the methods is called. */
+/** Makes `receiver.inbox`, whose code is loaded when one of its methods is first called. */
 export function inboxOnDemand(context: ReceiverContext, lifecycle: Lifecycle): ReceiverInbox {
   const inbox = async (): Promise<ReceiverInbox> =>
     (await import('../inbox/work.ts')).createReceiverInbox(context, lifecycle);
@@ -54,7 +55,7 @@ export function inboxOnDemand(context: ReceiverContext, lifecycle: Lifecycle): R
   };
 }
 
-/** `Receiver.observe`; its code is loaded with the first call. */
+/** Makes `receiver.observe`, whose code is loaded at the first call. */
 export function observeOnDemand(context: ReceiverContext): Observe {
   const observe = once(async () => (await import('../inbox/work.ts')).observeWith(context));
   return async (observation) => (await observe())(observation);

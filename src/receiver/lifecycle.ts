@@ -1,28 +1,31 @@
-// Counts deliveries and work after their answers, so that a receiver can stop without losing any (admission.md
-// §2.13).
+// Counts running deliveries, and background work after their answers, so that a receiver loses none when it stops
+// (admission.md §2.13).
 // Made once per receiver or verifier.
 
 import { settledWithin } from '../shared/time-limits.ts';
 
 /** Counts deliveries and background work, so that a receiver can stop without losing any. */
 export interface Lifecycle {
-  /** True from `drain` to `resume`. */
+  /** True while the receiver stops or is stopped: from `drain` to `resume`. */
   readonly stopping: () => boolean;
   /**
    * Returns a signal that aborts when this run of the receiver ends, just before its store is closed. `resume`
    * makes a new signal.
    */
   readonly closed: () => AbortSignal;
-  /** Deliveries that have arrived and are not yet answered. */
+  /** Returns the number of deliveries that have arrived and are not yet answered. */
   readonly inFlight: () => number;
   /** Counts a delivery that has arrived. The caller calls `answered` once, however the delivery ends. */
   readonly arrived: () => void;
   readonly answered: () => void;
-  /** Adds work that goes on after the answer. If it rejects, the rejection is ignored here. */
+  /** Adds background work that continues after an answer. If the promise rejects, the rejection is ignored. */
   readonly background: (work: Promise<unknown>) => void;
-  /** Waits until every delivery is answered, and then until background work has ended, at most for `graceMs`. */
+  /**
+   * Begins the stop: waits until every delivery is answered, and then at most `graceMs` until background work has
+   * ended.
+   */
   readonly drain: (graceMs: number) => Promise<void>;
-  /** Ends the receiver's run, after `drain`. */
+  /** Ends the receiver's run: aborts `closed`. Called after `drain`. */
   readonly close: () => void;
   /** Accepts deliveries again. Does nothing if they are already accepted. */
   readonly resume: () => void;
@@ -43,7 +46,7 @@ export function createLifecycle(): Lifecycle {
     stopping: () => stopping,
     closed: () => closing.signal,
     inFlight: () => deliveries,
-    // A plain counter, because this runs for every delivery.
+    // A plain counter costs the least, and `arrived` is called for every delivery.
     arrived: () => {
       deliveries += 1;
     },

@@ -1,6 +1,6 @@
-// The nonces of a verifier: kept in this process like in a store, or passed to the owner's `burn` (admission.md
-// §2.19, §2.20).
-// In a chunk of its own, because a receiver has a store and does not need it.
+// Records the used nonces of a verifier: in this process by the rules of a store, or through the owner's function
+// `burn` (admission.md §2.19, §2.20).
+// This file is a chunk of its own, because a receiver records nonces in its store and does not need this code.
 
 import type { Identity } from '../auth/auth-contract.ts';
 import type { Burn } from '../config/verifier-options.ts';
@@ -20,19 +20,19 @@ type Burning = Pick<Store, 'accept'>;
 export interface Nonces {
   /** Returns the store in which the delivery's nonce is recorded as used. */
   readonly of: (read: Identified) => Burning;
-  /** Predicts the result without recording the nonce. Absent if it cannot be predicted. */
+  /** Checks a nonce without recording it as used. Absent with the owner's `burn`, which cannot check a nonce alone. */
   readonly look?: Burning;
 }
 
 /**
- * The time in ms from a clock that cannot be set. If the clock were set forward and back again, nonces would be
- * forgotten while signatures with them still verify.
+ * Returns the time from a clock that cannot be set, ms. If the system clock were set forward and back, nonces would be
+ * forgotten while their signatures still verify. Then a replay would be accepted.
  */
 const now = (): number => performance.timeOrigin + performance.now();
 
 /**
- * Keeps nonces in this process by the same rules as a store: their number is limited, and none is forgotten too
- * early.
+ * Records nonces in this process by the rules of a store: their number is limited, and each is remembered until its
+ * signature expires.
  */
 function nonceMemory(): Nonces {
   const rows = memoryRows(createMemoryState());
@@ -89,7 +89,7 @@ function ownersNonces(owners: Burn, hashes: Hashes): Nonces {
 }
 
 /**
- * Makes the nonces of a verifier.
+ * Makes the functions with which a verifier records used nonces.
  * @param burn the owner's function; without it, nonces are kept in this process.
  */
 export const createNonces = (burn: Burn | undefined, hashes: Hashes): Nonces =>

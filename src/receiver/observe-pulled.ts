@@ -1,6 +1,6 @@
-// Makes an event from an answer that the buyer asked for, in the same form as a seller's webhook (owed.md §4.3,
-// §6.5).
-// Called by `observe-report.ts` and `observe-state.ts`, which define the two kinds.
+// Makes an event from a pulled answer (data that the buyer requested from the seller), in the form of a webhook
+// (owed.md §4.3, §6.5).
+// Called by `observe-report.ts` and `observe-state.ts`, which define the two kinds of pulled answers.
 
 import { utf8 } from '../codec/encoding.ts';
 import { isLongerJson } from '../codec/json-size.ts';
@@ -14,21 +14,21 @@ import type { EventClaim } from '../stores/store.ts';
 import type { ReadyContext, ReceiverContext } from './context.ts';
 import { admitObserved, kept } from './observe.ts';
 
-/** One kind of pulled answers, and the form of its event. */
+/** A kind of pulled answers (reports or states), and the form of its events. */
 interface PulledKind<P> {
-  /** Subject of error messages, for example `the report`. */
+  /** The subject of error messages, for example `the report`. */
   readonly name: string;
   /**
-   * Returns the members of the stored envelope, without its key. @throws ConfigError for values that JSON cannot
-   * express.
+   * Returns the members of the stored envelope, except `idempotency_key`. @throws ConfigError for values that JSON
+   * cannot express.
    */
   readonly envelope: (pulled: P) => JsonObject;
-  /** Returns facts for the store that the event does not contain. */
+  /** Returns the facts that the store needs about the pulled answer and that the event does not contain. */
   readonly claim?: (pulled: P) => Pick<EventClaim, 'state'>;
 }
 
 /**
- * Returns the function that observes pulled answers of this kind.
+ * Returns the function that stores pulled answers of this kind as events, which workers pass to the handlers.
  * @throws UnfitObservation (rejects) for an answer that cannot be stored, Fault if the store cannot accept it now.
  */
 export function observePulledWith<P extends { readonly sender: string }>(
@@ -48,8 +48,8 @@ export function observePulledWith<P extends { readonly sender: string }>(
 }
 
 /**
- * Makes an event from a pulled answer, with a key of its own. Two answers are duplicates if their contents are
- * equal.
+ * Makes an event from a pulled answer. The event's idempotency key is random, so the store recognises a duplicate by
+ * the report's window or by the state.
  */
 async function readPulled<P extends { readonly sender: string }>(
   pulled: P,

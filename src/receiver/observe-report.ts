@@ -1,4 +1,4 @@
-// Passes a pulled delivery report to the handlers (owed.md §4.3).
+// Passes a pulled delivery report (one that the buyer requested) to the handlers (owed.md §4.3).
 // Called by the reconciler for each window whose report it requested from the seller.
 
 import type { DeliveryReport } from '../events/event.ts';
@@ -7,7 +7,7 @@ import { REPORT_TASK_TYPE } from '../events/report-names.ts';
 import type { ReceiverContext } from './context.ts';
 import { observePulledWith } from './observe-pulled.ts';
 
-/** A report that the buyer requested, about one media buy and one window (owed.md §4.3). */
+/** A report that the buyer requested from the seller, about one media buy and one report window (owed.md §4.3). */
 export interface PulledReport {
   /** The agent URL of the seller. */
   readonly sender: string;
@@ -15,11 +15,14 @@ export interface PulledReport {
   readonly report: DeliveryReport;
 }
 
-/** Passes a pulled report to the handlers. `duplicate`: the same window was reported before (owed.md §3.2). */
+/**
+ * Passes a pulled report to the handlers. The result is `duplicate` if the same window was reported before (owed.md
+ * §3.2).
+ */
 export type ObserveReport = (pulled: PulledReport) => Promise<Observed>;
 
 /**
- * Returns the function that observes pulled reports.
+ * Returns the function that passes pulled reports to the handlers.
  * @throws UnfitObservation (rejects) for a report that cannot be stored, Fault if the store cannot accept it now.
  */
 export const observeReportWith = (context: ReceiverContext): ObserveReport =>

@@ -1,4 +1,5 @@
-// Passes a pulled state to the handlers, for example an impairment in a snapshot (owed.md §6.5).
+// Passes a pulled state to the handlers: a state that a snapshot (a seller's answer with all current states) shows,
+// e.g. an impairment (owed.md §6.5).
 // Called by the reconciler.
 
 import { defined, type JsonObject } from '../codec/members.ts';
@@ -11,30 +12,30 @@ import type { ToldState } from '../states/judge.ts';
 import type { ReceiverContext } from './context.ts';
 import { observePulledWith } from './observe-pulled.ts';
 
-/** A state that the buyer learned from a snapshot (owed.md §6.5). */
+/** A state that the buyer learned from a snapshot, a seller's answer with all current states (owed.md §6.5). */
 export interface PulledState extends Pick<ToldState, 'state' | 'seen'> {
   /** The agent URL of the seller. */
   readonly sender: string;
   /** The family of the event, e.g. `impairment`. */
   readonly family: string;
-  /** The media buy of an impairment. */
+  /** The id of the media buy, if the state is an impairment. */
   readonly mediaBuyId?: string;
-  /** The subscription of any other state. */
+  /** The subscription to which the state belongs, if the state is not an impairment. */
   readonly subscription?: EventSubscription;
-  /** The object in the snapshot. If the state has ended, the facts that are known about it. */
+  /** The state's object in the snapshot. If the state has ended, the facts that are known about the state. */
   readonly payload: JsonObject;
   /** The row in which the state is stored. */
   readonly holder: { readonly kind: 'stream' | 'snapshot'; readonly id: string };
 }
 
 /**
- * Passes a pulled state to the handlers. `duplicate`: after the snapshot was judged, another event reported the
- * state (owed.md §6.6).
+ * Passes a pulled state to the handlers. The result is `duplicate` if another event has reported the state since the
+ * snapshot was compared (owed.md §6.6).
  */
 export type ObserveState = (pulled: PulledState) => Promise<Observed>;
 
 /**
- * Returns the function that observes pulled states.
+ * Returns the function that passes pulled states to the handlers.
  * @throws UnfitObservation (rejects) for a state that cannot be stored, Fault if the store cannot accept it now.
  */
 export const observeStateWith = (context: ReceiverContext): ObserveState =>

@@ -1,6 +1,7 @@
-// `Receiver.observe`: makes an event from the report of another channel about a task, in the form of a
+// `receiver.observe`: makes an event from a task's status that came by another channel than a webhook, in the form of a
 // tool-transport envelope (admission.md §5.9).
-// No seller sends it again. So it is acknowledged once stored, in both modes, and a worker runs its handler.
+// No seller sends such an event again. So it counts as accepted once it is stored, in both modes, and a worker runs its
+// handler.
 
 import { utf8 } from '../codec/encoding.ts';
 import { isLongerJson } from '../codec/json-size.ts';
@@ -90,8 +91,8 @@ function requireObservation(observation: Observation, allowLoopback: boolean): v
 }
 
 /**
- * Runs work that uses the data alone, not the store.
- * @throws UnfitObservation in place of every error of that work.
+ * Runs `work`, which uses only the observed data, not the store. So each of its errors is a mistake in the data.
+ * @throws UnfitObservation in place of every error of `work`.
  */
 export async function kept<T>(work: () => Promise<T>): Promise<T> {
   try {
@@ -110,12 +111,12 @@ function requireJson({ data, context }: Observation): void {
 }
 
 /**
- * Makes the body that is stored.
+ * Makes the JSON body of the event that is stored.
  * @throws ConfigError for values that JSON cannot express, or a body over the limit.
  */
 async function bodyOf(observation: Observation, key: string, maxBytes: number): Promise<Uint8Array> {
   const { data, context } = observation;
-  // Data that is too long is not converted to text.
+  // Data that is certainly over the limit is not converted to text at all.
   const body = isLongerJson([data, context], maxBytes) ? undefined : utf8(textOf(observation, key));
   if (body === undefined || body.byteLength > maxBytes)
     return fail(`it is over maxBodyBytes (${maxBytes}) as JSON.`);
@@ -147,9 +148,9 @@ function textOf(observation: Observation, key: string): string {
 }
 
 /**
- * The event's key; the same change of a task on the same channel has the same key. A seller can compute it, because
- * it is a hash of facts that the seller knows. But no webhook can have it, because no idempotency_key contains `/`
- * (admission.md §5.10).
+ * Returns the event's idempotency key. A change of a task that is observed twice on one channel has the same key, so
+ * the second event is a duplicate. A seller could compute the key, which is a hash of facts that the seller knows. But
+ * no webhook can have it, because `/` is not allowed in an idempotency_key (admission.md §5.10).
  */
 function keyOf(
   { taskId, operationId, status, source, observation }: Observation,
@@ -160,8 +161,8 @@ function keyOf(
 }
 
 /**
- * Parses the body that was made.
- * @throws ConfigError if it is refused, e.g. because the envelope is nested too deeply.
+ * Parses the event's body, which this file has made.
+ * @throws ConfigError if the body is refused, e.g. because the envelope is nested too deeply.
  */
 function readingOf({ sender, source }: Observation, body: Uint8Array, ready: ReadyContext): FirstCopy {
   const reading = readFrom({ agentUrl: sender }, body, ready, { source });
@@ -169,8 +170,8 @@ function readingOf({ sender, source }: Observation, body: Uint8Array, ready: Rea
 }
 
 /**
- * The time of asking, by the store's clock and never too late: a status that was applied after it must count as
- * newer. The store's clock is therefore read after the answer.
+ * Returns the time at which the caller asked the seller, on the store's clock. A status that was applied after that
+ * time must count as newer. So the result may be too early, but never too late.
  */
 async function askedAt({ askedAt: asked }: Observation, { store, now }: ReadyContext): Promise<number> {
   if (!store.clock) return asked;
@@ -178,7 +179,10 @@ async function askedAt({ askedAt: asked }: Observation, { store, now }: ReadyCon
   return storeNow - Math.max(0, now() - asked);
 }
 
-/** If a status has no time, adds the time of asking, because a newer status may have been applied since. */
+/**
+ * Adds `askedAt`, the time at which the seller was asked, to the claim of a non-terminal status without a `timestamp`.
+ * A status that was applied after that time is newer and must win.
+ */
 async function ordered(
   observation: Observation,
   claim: EventClaim,
@@ -206,7 +210,7 @@ async function observe(observation: Observation, ready: ReadyContext): Promise<O
   return await admitObserved(sender, { reading, claim }, ready);
 }
 
-/** Stores an observation as an acknowledged event, which a worker runs. */
+/** Stores an observation as an accepted event, whose handler a worker runs. */
 export async function admitObserved(
   sender: string,
   { reading, claim }: { readonly reading: FirstCopy; readonly claim: EventClaim },
@@ -246,7 +250,8 @@ async function observed(
   if (kind !== 'queued' && kind !== 'done')
     throw new TypeError(`the store answered ${kind} to an observation`);
   if (kind === 'done' && result.first) await toldBefore(result.first, { reading, claim }, raiseAlarm);
-  // This observation may have made the first event durable, so that a worker can run that event now.
+  // The worker is woken even for a duplicate. Storing the duplicate may have made the event that it repeats durable, so
+  // that a worker can now run that event.
   queued();
   return { kind: kind === 'queued' ? 'accepted' : 'duplicate', event };
 }

@@ -1,6 +1,7 @@
 // Raises an alarm when the store or the handlers have failed for some time, and another when they work again
 // (admission.md §2.14).
-// Deliveries, workers, health checks and ended runs report their results here; it asks nothing and has no timer.
+// Deliveries, workers, health checks and ended runs report their results here. This code calls no store and has no
+// timer.
 
 import type { AlarmCode } from '../shared/codes.ts';
 import type { RaiseAlarm } from '../shared/alarms.ts';
@@ -22,18 +23,21 @@ export interface Outages {
   readonly handler: (failure?: string) => void;
 }
 
-/** The store is away after this time without an answer. Ms. A failover or an orderly restart takes less. */
+/** The time without an answer after which the store counts as away, ms. A failover or an orderly restart takes less. */
 const STORE_MS = 10_000;
 /**
- * The handlers are failing after a minute and this many runs without a success; one bad event alone is repeated
- * many times.
+ * The time, ms, and the number of runs without a success, after which the handlers count as failing. A few failures
+ * prove nothing, because retries of one bad event fail too.
  */
 const HANDLER_MS = 60_000;
 const HANDLER_RUNS = 20;
 
 interface Kind {
   readonly code: Extract<AlarmCode, 'store_away' | 'handlers_failing'>;
-  /** Time, and number of failures in a row, after which the alarm is raised. */
+  /**
+   * The shortest duration of failures in a row before the alarm is raised, ms. At least `afterFailures` failures are
+   * required too.
+   */
   readonly afterMs: number;
   readonly afterFailures: number;
   readonly begun: (failures: number, seconds: number, last: string) => string;
@@ -58,7 +62,10 @@ const HANDLERS: Kind = {
   over: (seconds) => `a run of a handler succeeded again, after ${seconds} s`,
 };
 
-/** @param now Unix ms. */
+/**
+ * Makes the functions that watch the store and the handlers.
+ * @param now returns the current time, Unix ms.
+ */
 export function createOutages(now: () => number, raiseAlarm: RaiseAlarm): Outages {
   return { store: watch(STORE, now, raiseAlarm), handler: watch(HANDLERS, now, raiseAlarm) };
 }
@@ -70,7 +77,7 @@ function watch(kind: Kind, now: () => number, raiseAlarm: RaiseAlarm): (fault?: 
   let since = 0;
   let isTold = false;
   return (fault) => {
-    // The case of nearly all calls.
+    // Nearly every call is a success that follows a success, and ends here.
     if (fault === undefined && failures === 0) return;
     if (failures === 0) since = now();
     const durationMs = Math.max(0, Math.round(now() - since));

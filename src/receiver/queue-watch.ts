@@ -1,5 +1,5 @@
-// Raises an alarm if no worker leases the events in the queue (admission.md §4.13).
-// Called when an event is queued or a worker asks for one, even in a process without a worker.
+// Raises an alarm if no worker of any process leases the queued events (admission.md §4.13).
+// Called when an event is queued or a worker requests events, even in a process without a worker.
 
 import { processTimer } from '../shared/single-flight.ts';
 import type { RaiseAlarm } from '../shared/alarms.ts';
@@ -13,7 +13,7 @@ const SHORTEST_SHARE = 0.1;
 
 interface WatchedParts {
   readonly wakeSignal: WakeSignal;
-  /** Aborts when the receiver has stopped. */
+  /** Returns a signal that aborts when the receiver has stopped. */
   readonly closed: () => AbortSignal;
   readonly config: Pick<Config, 'queueUnattendedMs'>;
   readonly logger: SafeLogger;
@@ -21,19 +21,21 @@ interface WatchedParts {
   readonly store: Pick<Store, 'inbox'>;
 }
 
-/** Functions to call when the queue of events is used. */
+/** Callbacks for the queue of events: one for each event that is queued, one for each request of a worker. */
 export interface QueueWatch {
-  /** Called after an event was queued: wakes the worker. */
+  /** Called after an event was queued: wakes the worker, and schedules the check of the queue. */
   readonly queued: () => void;
-  /** Called before a worker asks for events. If the queued ones are never leased, an alarm is raised. */
+  /**
+   * Called before a worker requests events: schedules a check, which raises an alarm if nobody leases queued events.
+   */
   readonly watchQueue: () => void;
 }
 
 /**
- * Raises an alarm if nobody leases queued events (admission.md §4.13), even in a process without a worker. A check
- * is scheduled `queueUnattendedMs` after an event was queued or a worker asked for one. At most one is scheduled,
- * none without events, and no delivery waits for it. On runtimes where a timer ends with its request
- * (`processTimer`) there is no check.
+ * Makes the functions that raise an alarm if nobody leases queued events (admission.md §4.13), even in a process
+ * without a worker. A check runs `queueUnattendedMs` after an event was queued or a worker requested events, and is
+ * repeated while events are queued. At most one check is scheduled at a time, and no delivery waits for it. On runtimes
+ * where a timer ends with its request (`processTimer`) there is no check.
  */
 export function createQueueWatch(context: WatchedParts): QueueWatch {
   const { wakeSignal, closed, config, logger, raiseAlarm, store } = context;
@@ -47,8 +49,8 @@ export function createQueueWatch(context: WatchedParts): QueueWatch {
   }
 
   async function look(): Promise<void> {
-    // Cleared before the store is asked. An event that is queued meanwhile may be missing in the answer, so it
-    // schedules the next check.
+    // The flag is cleared before the store is asked. An event that is queued meanwhile may be missing in the answer, so
+    // that event schedules the next check.
     isSet = false;
     // A failure of the store is ignored here, because deliveries and workers report it.
     const overdueMs = await (async () => store.inbox?.overdueMs?.())().catch(() => undefined);

@@ -1,8 +1,8 @@
 // One chunk for the code that few deliveries need, loaded on demand by the receiver and the verifier.
 
 /**
- * Reports about refusals (after the answer) and trials of the receiver's own settings. Also proofs of control,
- * tokens in addition to a signature, several base URLs and retired URLs.
+ * Exports for rare cases: reports of refusals (after the answer), and trials that look for mistakes in the receiver's
+ * own settings. Also proofs of control, tokens in addition to a signature, several base URLs and retired URLs.
  */
 export { createBodySampling, noteRefusal } from './refused.ts';
 export { retiredOr } from './retired-url.ts';

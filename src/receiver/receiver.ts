@@ -1,5 +1,5 @@
-// `createReceiver`: connects the stages, from the arrival of headers to the answer (admission.md §2.1). `proceed`
-// has the stages after the body has arrived, `verify.ts` those before.
+// `createReceiver`: connects the stages of a delivery, from the arrival of its headers to the answer (admission.md
+// §2.1). `proceed` runs the stages after the body has arrived; `verify.ts` has the earlier stages.
 // Adapters call `open`, other callers `verifyAndDispatch`.
 
 import type { WholeBody } from '../auth/auth-contract.ts';
@@ -46,7 +46,7 @@ import type { OutcomeContext } from './refused.ts';
 import type { Upload } from './ticket.ts';
 import { arrival, challenged, enter, type Entered, faulted, passed, readWhole } from './verify.ts';
 
-/** Adds the trace of a delivery to its event, for the process that will run it. */
+/** Adds the `traceparent` of a delivery's trace to its event, for the process that will run the event's handler. */
 function withTraceparent(body: Read, { watch }: OutcomeContext): Read {
   const traceparent = watch?.traceparent;
   if (traceparent === undefined || !body.claim) return body;
@@ -54,15 +54,18 @@ function withTraceparent(body: Read, { watch }: OutcomeContext): Read {
 }
 
 /**
- * Returns the event's lease without running it. The event already runs in this process, or is a suspect while
- * another suspect runs, and suspects run one at a time (admission.md §4.6).
+ * Gives the event's lease back without running the handler. Either the event already runs in this process, or it is a
+ * suspect (its process died while it ran) and another suspect runs. Suspects run one at a time (admission.md §4.6).
  */
 async function notStarted({ origin, key, lease }: AdmittedEvent, context: ReadyContext): Promise<Verdict> {
   await giveBack({ sender: origin.agentUrl, key, owner: lease.owner }, context);
   return unavailable('in_flight', 'this process cannot run the event now');
 }
 
-/** Takes a delivery with its body through the stages authenticate, read, admit, dispatch and settle. */
+/**
+ * Processes a delivery whose body has arrived. The stages are authenticate, read (parse the event), admit (store the
+ * event), dispatch (run the handler) and settle (record the result).
+ */
 async function proceed(
   entered: Entered<ReadyContext>,
   whole: WholeBody,
@@ -92,7 +95,7 @@ async function proceed(
   return isRejection(settled) ? settled : handled(admitted, dispatched, settled.state);
 }
 
-/** The verdict after a run. It contains the event as its handler received it, if one ran. */
+/** Returns the verdict after a run. If a handler ran, the verdict contains the event as that handler received it. */
 function handled(admitted: WonDelivery, { run }: Dispatched, state: 'applied' | 'dead'): Verdict {
   const { event, changed } = admitted;
   return { kind: 'accepted', state, event: run.event ?? event, changed };
@@ -128,7 +131,7 @@ function running(
 }
 
 /**
- * Creates a receiver of webhooks. It verifies deliveries, admits each event once, runs its handler, and decides the
+ * Creates a receiver of webhooks. It verifies deliveries, stores each event once, runs its handler, and decides the
  * answer. Serve it with an adapter, e.g. `webhookHandler` of `proto-webhooks/node`.
  * @throws ConfigError if an option is missing or wrong; the message says what to change.
  * @example
@@ -155,8 +158,8 @@ export function createReceiver<const S extends ResultSchemas = ResultSchemas, Tx
 }
 
 /**
- * Makes a receiver from its parts. Only `vectors/` calls it directly, with parts that contain the crypto engine
- * under test.
+ * Makes a receiver from its parts. The runner of conformance vectors calls this directly, with the crypto engine under
+ * test among the parts.
  */
 export function receiverOf(context: ReceiverContext): Receiver {
   const { lifecycle } = context;
@@ -191,7 +194,8 @@ export function receiverOf(context: ReceiverContext): Receiver {
   }
 
   /**
-   * Processes the body of a delivery that came by `open`. A body that is still arriving does not delay `stop()`.
+   * Processes a delivery that came by `open`, once its body is complete. Before that, the delivery is not counted as
+   * running, so that a slow body does not delay `stop()`.
    */
   async function finish(
     entered: Entered<ReadyContext>,
@@ -229,7 +233,10 @@ export function receiverOf(context: ReceiverContext): Receiver {
     };
   }
 
-  /** If `onRefused` wants it, reads the body of a delivery that was refused by its headers. */
+  /**
+   * Returns an upload, which reads the body of a delivery that was refused by its headers, if `onRefused` wants bodies.
+   * Otherwise returns the verdict.
+   */
   async function sampled(
     verdict: Refusal | Unavailability,
     known: OutcomeContext,

@@ -19,7 +19,10 @@ import { AGENT_PUSH, mediaName } from '../stages/guard.ts';
 
 /** A setting that may have caused a refusal. */
 export interface Suspect {
-  /** The option, of the receiver or of a sender. Absent if the cause is something else on our side. */
+  /**
+   * The option of the receiver or of a sender. Absent if the cause is something else on the receiver's side, e.g. a
+   * proxy.
+   */
   readonly option?: keyof ReceiverOptions | keyof Sender;
   /** One or more sentences that say what to change. */
   readonly advice: string;
@@ -38,7 +41,9 @@ export interface RefusedCase {
   readonly headers: HeaderFields;
   /** The key id that the delivery names, if any. */
   readonly keyid: string | undefined;
-  /** The senders of the delivery's URL; empty if none is registered there or they were not looked up. */
+  /**
+   * The senders of the delivery's URL; empty if none is registered there, or if the refusal came before the look-up.
+   */
   readonly senders: readonly SenderEntry[];
   readonly parts: SettingParts;
 }
@@ -60,7 +65,7 @@ const mediaType: Find = (refused) => {
   const isPush = media === AGENT_PUSH && senders.length > 0;
   if (!isCredentialed(refused) && !isPush) return undefined;
   const isOpen = isAdmissible(media) && !context.config.contentTypes.has(media);
-  // The type is a stranger's text, so it is repeated only if it is a valid value of the option.
+  // The advice repeats the type, which a stranger chose, only if the type is a valid value of the option.
   return isOpen
     ? {
         option: 'contentTypes',
@@ -81,7 +86,7 @@ const bodySize: Find = ({ parts: context }) => ({
 
 const TOKEN_FIELD = "auth: { bearer: { token, header: 'X-A2A-Notification-Token' } }";
 
-/** Finds a token in a header other than the configured one. */
+/** Returns the advice if the delivery has a token in a header other than the configured one. */
 function tokenElsewhere({ headers }: RefusedCase, auth: SenderEntry['auth']): Suspect | undefined {
   const own = auth.scheme === 'bearer' ? (auth.header ?? 'authorization') : undefined;
   if (own !== undefined && headers.has(own)) return undefined;
@@ -95,7 +100,10 @@ function tokenElsewhere({ headers }: RefusedCase, auth: SenderEntry['auth']): Su
   };
 }
 
-/** The protocol name in the HMAC header names, if that name is not accepted here. */
+/**
+ * Returns the protocol name in the delivery's HMAC headers (`x-<name>-signature`), if the receiver does not accept that
+ * name.
+ */
 function unknownHmacName({ headers, parts: context }: RefusedCase): string | undefined {
   for (const field of headers.keys()) {
     const name = /^x-([a-z][a-z0-9-]{0,31})-signature$/.exec(field)?.[1];
@@ -105,7 +113,7 @@ function unknownHmacName({ headers, parts: context }: RefusedCase): string | und
   return undefined;
 }
 
-/** If the delivery has no header of the registered scheme, finds headers of another scheme. */
+/** Returns the advice for a delivery that has headers of another scheme instead of the registered one. */
 function otherScheme(refused: RefusedCase, auth: SenderEntry['auth']): Suspect | undefined {
   const name = unknownHmacName(refused);
   if (name === undefined) return tokenElsewhere(refused, auth);
@@ -134,7 +142,10 @@ const fields: Find = (refused) => {
   return isSigned ? undefined : otherScheme(refused, sender.auth);
 };
 
-/** Finds the protocol name in the signature's tag, if it is one that is not accepted here. */
+/**
+ * Returns the advice to accept the protocol name in the signature's tag. Called if the receiver does not accept that
+ * name.
+ */
 const tag: Find = ({ headers }) => {
   const parsed = readSignatureFields(headers);
   const said = parsed.kind === 'parsed' ? (parsed.input.parameters.tag ?? '') : '';
@@ -174,7 +185,10 @@ const unknownKey: Find = (refused) => {
 const pinsIt = ({ pins = [] }: SenderEntry, keyid: string | undefined): boolean =>
   pins.some((jwk) => jwk['kid'] === keyid);
 
-/** Finds a key that the owner has revoked. A key on an operator's list cannot be made valid by a setting here. */
+/**
+ * Finds the option in which the owner has revoked the key. A key on a seller's revocation list is left out, because no
+ * option makes it valid.
+ */
 const revokedKey: Find = ({ keyid = '', senders }) => {
   const listing = senders.find(({ revocation }) => revocation?.revokedKids?.includes(keyid));
   if (listing) {
@@ -232,9 +246,9 @@ const scheme: Find = () => ({
 });
 
 /**
- * The cause on our side of every refusal (verification.md §2.37). A function finds the setting from facts that are
- * already known. An alarm code means that an alarm was raised where the cause was found. Undefined means that no
- * setting would have made the delivery acceptable.
+ * For each code of a refusal, the possible cause on the receiver's side (verification.md §2.37). A function finds the
+ * wrong setting from facts that are already known. An alarm code means that this alarm was already raised, where the
+ * cause was found. Undefined means that no other setting would have accepted the delivery.
  */
 export const SETTINGS: {
   readonly [C in RefusedCode]: C extends SettingCode ? Find : AlarmCode | undefined;
@@ -272,7 +286,7 @@ export const SETTINGS: {
 
 const isSettingCode = (code: RefusedCode): code is SettingCode => typeof SETTINGS[code] === 'function';
 
-/** The setting that may have caused this refusal, and the code of its alarm; undefined if there is none. */
+/** Returns the setting that may have caused the refusal, and the code of its alarm; undefined if there is none. */
 export function suspectOf(
   code: RefusedCode,
   refused: RefusedCase,

@@ -26,18 +26,18 @@ export interface OutcomeContext {
   readonly watch?: DeliveryWatch | undefined;
   who: Pick<Outcome, 'sender' | 'deliveryId'>;
   event?: Event;
-  /** Agent URL of the sender that the headers prove, even if the body is then refused. */
+  /** The agent URL of the sender whom the headers authenticate, even if the body is refused later. */
   proved?: string | undefined;
-  /** The request. Absent if nothing of it is known. */
+  /** The request without its body. Absent if an adapter could not pass the request on. */
   readonly delivery?: Head;
-  /** Aborts waiting for another copy of the event. */
+  /** A signal that ends a duplicate's wait for the first copy of its event. */
   readonly signal?: AbortSignal | undefined;
-  /** The body, if it had arrived. */
+  /** The body, if it has arrived. */
   rawBytes?: Uint8Array | undefined;
   selected?: Pick<Selected, 'target' | 'senders'>;
 }
 
-/** Parts of the receiver with which the owner is informed. */
+/** The parts of the receiver that report a refusal to the owner. */
 export interface RefusalParts extends SettingParts {
   readonly raiseAlarm: RaiseAlarm;
   readonly logger: SafeLogger;
@@ -46,7 +46,7 @@ export interface RefusalParts extends SettingParts {
   readonly onRefused: ((delivery: RefusedDelivery) => void) | undefined;
   /** Largest body, in bytes, that is read for `onRefused` if the headers were refused. */
   readonly refusedBodyBytes: number;
-  /** Unix ms. */
+  /** Returns the current time, Unix ms. */
   readonly now: () => number;
 }
 
@@ -58,7 +58,10 @@ function keyidOf(headers: HeaderFields): string | undefined {
   return fields.kind === 'parsed' ? fields.input.parameters.keyid : undefined;
 }
 
-/** The sender: the proved one, or else the configured one that has the key named in the delivery. */
+/**
+ * Returns the agent URL of the authenticated sender, or else of the configured sender that has the key id in the
+ * delivery.
+ */
 function whoseIs({ who, delivery, selected }: OutcomeContext, { keys }: RefusalParts): string | undefined {
   if (who.sender !== undefined) return who.sender;
   const keyid = delivery && keyidOf(delivery.headers);
@@ -82,7 +85,7 @@ export function noteRefusal(outcome: Outcome & Refusal, known: OutcomeContext, c
   context.onRefused?.({ headers, method, url, targetUri, sender, outcome, ...(rawBytes && { rawBytes }) });
 }
 
-/** The requested URL, as far as it is known. If `publicUrl` is exact, it is the configured one. */
+/** Returns the URL for which the delivery was verified, or the only configured URL, or else the request target. */
 const urlOf = (known: OutcomeContext, context: RefusalParts): string | undefined =>
   targetOf(known, context) ?? known.delivery?.url;
 
@@ -93,8 +96,8 @@ function targetOf({ selected }: OutcomeContext, { config }: RefusalParts): strin
 }
 
 /**
- * The senders that a refusal's alarm is about: the proved sender, or else all that are registered at the URL, of
- * which none is proved.
+ * Returns the senders that a refusal's alarm names: the authenticated sender, or else every sender that is registered
+ * at the URL.
  */
 function aboutOf(
   known: OutcomeContext,
@@ -109,9 +112,9 @@ function aboutOf(
 }
 
 /**
- * Raises an alarm for a refusal that another setting of the receiver would have prevented (verification.md §2.37).
- * If no sender is proved, there is one alarm a minute for all senders registered at the URL, because anybody can
- * vary the URL's spelling.
+ * Raises an alarm for a refusal that another setting of the receiver might have prevented (verification.md §2.37). If
+ * no sender is authenticated, all URLs of the same registered senders share one alarm a minute, because anybody can
+ * vary a URL's spelling.
  */
 function raiseSettingAlarm(
   { code, detail, response, challenge }: Outcome & Refusal,
@@ -136,8 +139,8 @@ function raiseSettingAlarm(
 }
 
 /**
- * Logs the first refusal of a sender with each code in a minute. The sender is the configured one that has the
- * named key. A delivery without such a key shares a line with others of its kind, so that it cannot suppress a
+ * Logs the first refusal in a minute for each sender and code. The sender is the authenticated one, or the one whose
+ * key id the delivery names. Deliveries of unknown senders share one line per code, so that they cannot suppress a
  * known sender's line.
  */
 function logFirst(
@@ -162,17 +165,23 @@ function logFirst(
   logger.warn(fields, `a delivery was refused: ${detail}`);
 }
 
-/** One body a second is enough for an example of each mistake, and a flood of refusals costs no more than that. */
+/**
+ * Minimum time between two bodies that are read for `onRefused`, ms. It is short enough for an example of each mistake,
+ * and limits the cost of a flood of refusals.
+ */
 const SAMPLE_EVERY_MS = 1_000;
 
 type Finish = (raw: Verdict, known: OutcomeContext) => Outcome;
 
-/** Returns the refusal at once, or an upload that gives the refusal when the body has arrived. */
+/**
+ * Returns the refusal if the body shall not be read. Otherwise returns an upload, which reads the body and then gives
+ * the refusal as the answer.
+ */
 export type BodySampling = (refusal: Refusal, known: OutcomeContext) => Promise<Refusal | Upload>;
 
 /**
- * Reads the body of a delivery that was refused by its headers, for `onRefused`. At most one body a second is read,
- * and only if a known sender has the named key. The answer is the refusal, with or without the body.
+ * Makes the function that reads bodies of deliveries refused by their headers, for `onRefused`. At most one body a
+ * second is read, and only if a known sender has the key id in the headers. The answer is the refusal in any case.
  */
 export function createBodySampling(context: RefusalParts, finish: Finish): BodySampling {
   const maxBytes = context.onRefused ? context.refusedBodyBytes : 0;

@@ -7,15 +7,19 @@ import { type Refusal, type Unavailability, unavailable } from '../shared/outcom
 import type { Selected } from '../stages/selected.ts';
 import type { Lifecycle } from './lifecycle.ts';
 
-/** Codes of refusals for wrong credentials: while other credentials are accepted at the URL, and if none are. */
+/**
+ * The codes with which retired credentials are refused: the credentials are wrong, or the URL now requires another
+ * scheme.
+ */
 const OF_CREDENTIALS: ReadonlySet<RefusedCode> = new Set([
   'webhook_signature_invalid',
   'webhook_mode_mismatch',
 ]);
 
 /**
- * Replaces a refusal by 503 if the delivery has credentials that the owner retired (told.md §4.2). The seller
- * cannot know of it and must not lose the event. A signed delivery is answered as before.
+ * Replaces a refusal by 503 if the delivery has credentials that the owner retired (told.md §4.2). The seller cannot
+ * know that the credentials were retired, and must not lose the event. A refused delivery with a signature stays
+ * refused.
  */
 export function retiredOr<R extends Refusal | Unavailability>(
   rejection: R,

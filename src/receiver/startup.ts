@@ -1,5 +1,5 @@
-// Checks store, schema, durability, identity and keys before the first delivery, and loads the code that deliveries
-// need (admission.md §2.13, §7).
+// Checks the store (schema, durability, identity) and the keys before the first delivery, and loads the code that
+// deliveries need (admission.md §2.13, §7).
 // Called by `ready()`, `start()`, the first delivery, the worker and health checks.
 
 import { singleFlight } from '../shared/single-flight.ts';
@@ -16,7 +16,8 @@ import { isLess } from '../stores/durability.ts';
 import { toldIdentity } from '../stores/identity.ts';
 
 /**
- * Checks that the store's settings are durable enough. If they cannot be read, the owner's declaration is used.
+ * Checks that the store's settings are durable enough. If they cannot be read, the option `durability.declared` is
+ * used.
  * @param lowered called if durability is later reduced, but is still sufficient.
  */
 async function checkDurability(
@@ -49,7 +50,10 @@ async function checkIdentity(options: ReceiverOptions, raiseAlarm: RaiseAlarm): 
   return id;
 }
 
-/** @throws ConfigError if another store was expected. */
+/**
+ * Compares the store's id with the option `expectStoreId`.
+ * @throws ConfigError if the ids differ.
+ */
 function requireExpected({ store, expectStoreId }: ReceiverOptions, id: string): void {
   if (expectStoreId === undefined || expectStoreId === id) return;
   throw new ConfigError(
@@ -59,9 +63,12 @@ function requireExpected({ store, expectStoreId }: ReceiverOptions, id: string):
 
 const noop = (): void => undefined;
 
-/** @typeParam T The parts with which a receiver or a verifier works once it has started. */
+/**
+ * The startup check of a receiver or a verifier, and its result.
+ * @typeParam T The parts with which a receiver or a verifier works once it has started.
+ */
 export interface Startup<T> {
-  /** Performs the check again, even if the last one succeeded. */
+  /** Performs the startup check, even if an earlier check has succeeded. */
   readonly check: () => Promise<T>;
   /**
    * Resolves when a check has succeeded. Performs one if none has.
@@ -69,7 +76,8 @@ export interface Startup<T> {
    */
   readonly passed: () => Promise<T>;
   /**
-   * As `passed`, for deliveries. Returns no promise once a check has succeeded.
+   * Works like `passed`, but for deliveries: after a successful check it returns no promise, which would delay a
+   * delivery.
    * @throws Fault (rejects) `misconfigured` or `store_unavailable`.
    */
   readonly ready: () => T | Promise<T>;
@@ -81,7 +89,7 @@ export interface Startup<T> {
   readonly reset: (graceMs: number) => Promise<void>;
 }
 
-/** The startup of a receiver, which has a store. */
+/** The startup check of a receiver, which has a store. */
 export interface StoreStartup<T> extends Startup<T> {
   /** Returns the id of the store that the last successful check found. */
   readonly storeId: () => string | undefined;
@@ -89,14 +97,14 @@ export interface StoreStartup<T> extends Startup<T> {
 
 interface CheckParts {
   readonly raiseAlarm: RaiseAlarm;
-  /** If true, nothing is checked, so that a closed store is not opened again before the receiver starts. */
+  /** True while the receiver is stopped. Then a check fails, so that it does not open the closed store again. */
   readonly isStopped: () => boolean;
 }
 
 interface LoadParts<T> extends CheckParts {
   readonly config: Pick<Config, 'senders' | 'durability'>;
   readonly keys: Pick<KeyResolver, 'warm'>;
-  /** Loads code that is first needed by a delivery. */
+  /** Loads the code that deliveries need. */
   readonly load: () => Promise<T>;
 }
 
@@ -119,9 +127,10 @@ export const startupWithout = <T>(context: LoadParts<T>): Startup<T> =>
   startupBy(() => loadAndWarm(context), context, 'the verifier was stopped. Call start().');
 
 /**
- * Makes a startup from its check.
- * @param checkAll performs the whole check. The result of its first success is kept.
- * @param stopped message for a caller after a stop.
+ * Makes a `Startup` from a check.
+ * @param checkAll performs the whole check. Later checks run it again, but keep the parts that the first success
+ * returned.
+ * @param stopped the error message for a call while the receiver or verifier is stopped.
  */
 function startupBy<T>(
   checkAll: () => Promise<T>,
@@ -129,7 +138,7 @@ function startupBy<T>(
   stopped: string,
 ): Startup<T> {
   let loaded: T | undefined;
-  /** The loaded parts, if a check of this run of the receiver has succeeded. */
+  /** The loaded parts, once a check has succeeded since the last `reset`. */
   let usable: T | undefined;
   let runs = 0;
   const running = new Map<'check', Promise<T>>();
@@ -197,8 +206,8 @@ export function createStartup<T>(context: StartupParts<T>): StoreStartup<T> {
     await checkDurability(options.store, context.config.durability, lowered);
     storeId = await checkIdentity(options, raiseAlarm);
     const loaded = await loadAndWarm(context);
-    // A success is reported here only for the first check. Later the calls of `Store.accept` report it; a check
-    // writes nothing.
+    // Only the first successful check reports here that the store works. Later, only calls of `Store.accept` report it,
+    // because a check writes nothing.
     if (!startup.hasPassed()) outages.store();
     return loaded;
   }

@@ -12,10 +12,10 @@ import { type Outcome, type Refusal, type Unavailability, unavailable } from '..
 import { guardBody } from '../stages/guard.ts';
 import { isBytes } from '../shared/realms.ts';
 
-/** Smaller chunks are copied into blocks of this size. Bytes. */
+/** The size of the blocks into which smaller chunks are copied, bytes. */
 const BLOCK_BYTES = 4096;
 
-/** The chunks of a body in order, merged into no more pieces than its size needs. */
+/** Collects the chunks of a body in order, and merges small chunks into few pieces. */
 export interface Pieces {
   add(chunk: Uint8Array): void;
   /** Returns the pieces. To be called once. */
@@ -23,9 +23,9 @@ export interface Pieces {
 }
 
 /**
- * Collects chunks. A `Uint8Array` costs hundreds of bytes in addition to its content, and the sender chooses the
- * size of the chunks. An upload in single bytes, kept as it came, would take many times the counted memory, so
- * small chunks are copied together. The first is not copied, because most bodies have only one.
+ * Collects the chunks of a body. The sender chooses their size, and each `Uint8Array` costs hundreds of bytes in
+ * addition to its content. So an upload in single bytes would take many times the memory that is counted. Therefore
+ * small chunks are copied together, except the first, because most bodies have only one.
  */
 export function createPieces(): Pieces {
   const pieces: Uint8Array[] = [];
@@ -74,9 +74,9 @@ export interface BufferBudget {
 }
 
 /**
- * Makes a budget. A sender may use at most as much as it leaves free for the others, but always the assured amount.
- * So there is room for another sender, however many uploads one sender keeps open.
- * @param maxBytes for all senders together.
+ * Makes a budget. A sender may hold at most as much memory as remains free for the other senders, but always the
+ * assured amount. So another sender finds room, however many uploads one sender keeps open.
+ * @param maxBytes the limit for all senders together.
  * @param assured bytes for each sender: one body, or all if there is only one sender.
  */
 export function createBufferBudget(maxBytes: number, assured: number): BufferBudget {
@@ -105,12 +105,12 @@ export interface Upload {
   readonly kind: 'upload';
   readonly proof: Pick<Proof, 'sender' | 'nonce'>;
   readonly hashes: Hashes;
-  /** Length of the body by its header; undefined if the header is absent. */
+  /** The value of `Content-Length`, bytes; undefined if the header is absent. */
   readonly declared: number | undefined;
   readonly maxBytes: number;
-  /** Never rejects. */
+  /** Processes the complete body and returns the outcome. Never rejects. */
   readonly finish: (body: WholeBody) => Promise<Outcome>;
-  /** Makes the answer if the body does not arrive completely. */
+  /** Makes the outcome if the body does not arrive completely. */
   readonly fail: (verdict: Refusal | Unavailability) => Outcome;
 }
 
@@ -120,11 +120,14 @@ export type Tickets = (upload: Upload) => Ticket | Unavailability;
 interface TicketParts {
   readonly config: Pick<Config, 'maxBodyBytes' | 'maxBufferedBytes' | 'bodyDeadlineMs' | 'senders'>;
   readonly raiseAlarm: RaiseAlarm;
-  /** Unix ms. */
+  /** Returns the current time, Unix ms. */
   readonly now: () => number;
 }
 
-/** All bodies of unproved senders share this part of `maxBufferedBytes`: one eighth. */
+/**
+ * Senders whom the headers do not authenticate share one eighth of `maxBufferedBytes` for all their bodies, or
+ * `maxBodyBytes` if that is more.
+ */
 const UNPROVED_SHARE = 8;
 
 const NOT_BYTES =
@@ -152,17 +155,18 @@ interface Body {
   size: number;
   /** The first chunk; most bodies have no other. */
   first: Uint8Array | undefined;
-  /** All chunks after the first. */
+  /** All chunks, including the first; set from the second chunk on. */
   pieces: Pieces | undefined;
   /**
-   * The running hash, used from the second chunk on. A single chunk is hashed in one call, which is twice as fast.
+   * The running SHA-256 of the body, used from the second chunk on. A single chunk is hashed in one call, which is
+   * twice as fast.
    */
   stream: Sha256Stream | undefined;
 }
 
 /**
  * Adds a chunk to a body.
- * @param hashes present if the body must be hashed.
+ * @param hashes present if the body must be hashed, because the delivery is signed.
  */
 function addChunk(body: Body, chunk: Uint8Array, hashes: Hashes | undefined): void {
   if (chunk.byteLength === 0) return;
@@ -182,8 +186,8 @@ function addChunk(body: Body, chunk: Uint8Array, hashes: Hashes | undefined): vo
 }
 
 /**
- * Makes tickets for the bodies of deliveries whose headers passed. Bodies are counted, and accepted while there is
- * memory. Only one body may be in progress for each nonce, so that captured headers cannot occupy more.
+ * Makes tickets for the bodies of deliveries whose headers passed. A body is accepted while memory remains. For each
+ * nonce only one body may arrive at a time, so that replayed headers cannot occupy more memory.
  */
 export function createTickets(context: TicketParts): Tickets {
   const { maxBodyBytes, maxBufferedBytes, bodyDeadlineMs, senders } = context.config;
@@ -208,8 +212,8 @@ export function createTickets(context: TicketParts): Tickets {
     const { proof, hashes, maxBytes, finish, fail } = upload;
     const owner = proof.sender?.agentUrl ?? '';
     const budget: BufferBudget = proof.sender ? proved : unproved;
-    // Reserved and released at once, only to refuse a body that certainly does not fit. Bytes are counted when they
-    // arrive, not when they are declared.
+    // The declared length is reserved and immediately released, only to refuse a body that certainly does not fit.
+    // Memory is counted for the bytes that arrive, not for declared ones.
     const { declared = 0 } = upload;
     if (!budget.reserve(owner, declared)) return bufferFull();
     budget.release(owner, declared);

@@ -1,5 +1,5 @@
-// Finds media buys whose reports are not reconciled, because no process does it or none is fast enough (owed.md
-// §5.3).
+// Finds media buys whose reports are not reconciled (compared with the reports that are due), because no process does
+// it fast enough (owed.md §5.3).
 // Called by `receiver.health`, if there are registrations.
 
 import type { Health } from '../config/reports.ts';
@@ -10,18 +10,21 @@ import { hasReports, streamIn } from '../windows/stream.ts';
 type Unreconciled = NonNullable<Health['unreconciled']>;
 
 /**
- * A reconciler checks each media buy within seconds of its due time. If one is an hour late, no reconciler is
- * running. Ms.
+ * The time after which a media buy that is due counts as not reconciled, ms. A running reconciler checks each media buy
+ * within seconds of its due time.
  */
 const OVERDUE_MS = 3_600_000;
-/** Media buys that are read. Without a reconciler all are overdue, so the first ones are sufficient. */
+/**
+ * The number of media buys that are read. Without a reconciler all are overdue, so the first ones are enough to notice
+ * that none runs.
+ */
 const MOST_READ = 100;
-/** Minimum time between two reads, because the result changes slowly and health is asked often. Ms. */
+/** Minimum time between two reads of media buys, ms. The result changes slowly, and `health()` is called often. */
 const ASK_EVERY_MS = 60_000;
 
 /**
- * Makes the function that finds them.
- * @returns the previous result if the store does not answer within `patienceMs`.
+ * Makes the function that finds media buys whose reports are not reconciled.
+ * @returns a function, whose result is the previous one if the store does not answer within `patienceMs`.
  */
 export function createUnreconciled(
   rows: StoreRegistrations,
@@ -45,7 +48,7 @@ export function createUnreconciled(
   return async () => {
     if (Math.abs(now() - askedAt) >= ASK_EVERY_MS) {
       askedAt = now();
-      // Faults of the store are reported in `store`.
+      // A failure is ignored here, because the member `store` of `Health` reports the store's faults.
       await settledWithin(
         ask().catch(() => undefined),
         patienceMs,

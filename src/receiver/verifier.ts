@@ -1,6 +1,6 @@
-// `createVerifier`: the checks of a receiver without its store; the owner stores events and then commits them
-// (admission.md §2.18, §2.19).
-// It shares the stages up to `read` with the receiver, through `verify.ts`.
+// `createVerifier`: the checks of a receiver without its store. The owner stores each event, and then commits the
+// delivery (admission.md §2.18, §2.19).
+// The stages up to `read` are shared with the receiver, through `verify.ts`.
 
 import type { Readiness, RequestInfo } from '../config/receiver-options.ts';
 import {
@@ -65,10 +65,11 @@ async function committed(
   });
 }
 
-/** A verified delivery; the owner stores its event and then calls `commit`. */
+/** Makes the result of a verified delivery. The owner stores its event and then calls `commit`. */
 function verified(read: ReadEvent, known: OutcomeContext, ready: ReadyVerifier): VerifiedDelivery {
   let ended: Promise<Committed> | undefined;
-  // True after a failed call: it may have recorded the nonce although its answer was lost.
+  // True after a failed `commit`, which may have recorded the nonce although its answer was lost. Then the next
+  // `commit` does not take the recorded nonce for a replay.
   let mayBeBurned = false;
   return {
     kind: 'verified',

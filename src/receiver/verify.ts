@@ -1,6 +1,6 @@
 // The stages that a receiver and a verifier share: `enter` checks the headers, `readWhole` the body (admission.md
 // §2.1).
-// Between them, a ticket may wait for the body.
+// Between the two calls, a ticket may collect the body while it arrives.
 
 import type { Proof, WholeBody } from '../auth/auth-contract.ts';
 import type { RequestInfo } from '../config/receiver-options.ts';
@@ -29,14 +29,14 @@ import type { ReadyVerifying, VerifyingContext, VerifyingParts } from './verifyi
 
 type Rejection = Refusal | Unavailability;
 
-/** Facts about a delivery when it arrives. */
+/** The facts that are known about a delivery when it arrives. */
 export interface Arrival extends OutcomeContext {
   readonly delivery: Head;
 }
 
 /**
- * Makes these facts.
- * @param rawBytes the body, if it is available.
+ * Collects the facts about an arriving delivery.
+ * @param rawBytes the body, if it has already arrived.
  * @throws ConfigError for the caller's mistakes: unusable headers, or no `url` although one is needed.
  */
 export function arrival(
@@ -52,7 +52,7 @@ export function arrival(
   return { watch, who: {}, delivery, signal, rawBytes };
 }
 
-/** Converts a thrown error to an outcome. */
+/** Converts a thrown error to an outcome that is answered with 503. */
 export function faulted(
   error: unknown,
   known: OutcomeContext,
@@ -61,7 +61,9 @@ export function faulted(
   return finishOutcome(faultVerdict(error, context), known, context);
 }
 
-/** Counts a delivery as in progress while `work` runs. */
+/**
+ * Counts a delivery as in progress while `work` runs. If `work` throws, returns an outcome that is answered with 503.
+ */
 export async function counted<T>(
   context: VerifyingParts,
   known: OutcomeContext,
@@ -78,7 +80,7 @@ export async function counted<T>(
   }
 }
 
-/** A delivery whose headers passed; its body is processed with these facts. */
+/** The facts about a delivery whose headers passed, with which its body is processed. */
 export interface Entered<R> {
   readonly kind: 'entered';
   readonly parts: R;
@@ -93,7 +95,10 @@ export function passed({ watch }: OutcomeContext, what: Parameters<DeliveryWatch
 
 const loadRare = (): Promise<typeof import('./rare.ts')> => import('./rare.ts');
 
-/** Checks the headers: the stages guard, select and authenticate. */
+/**
+ * Checks a delivery's headers in three stages: guard (method, media type, size), select (URL and senders) and
+ * authenticate.
+ */
 export async function enter<R extends ReadyVerifying>(
   context: VerifyingContext<R>,
   known: Arrival,
@@ -105,7 +110,8 @@ export async function enter<R extends ReadyVerifying>(
   const guarded = guard(head, context, known.rawBytes);
   if (isRejection(guarded)) return guarded;
 
-  // A value that is already available is not awaited, because that would delay it.
+  // `ready()` may return a value without a promise. Such a value is not awaited, because `await` would delay the
+  // delivery.
   const checked = context.startup.ready();
   const ready = isThenable(checked) ? await checked : checked;
   const found = select(guarded, ready, loadRare);
@@ -125,12 +131,15 @@ export async function enter<R extends ReadyVerifying>(
   return { kind: 'entered', parts: ready, selected, proof, arrivedAt };
 }
 
-/** Converts a refusal to a fault if more senders are configured than were considered. */
+/**
+ * Converts a refusal to a 503 if the URL has more senders than are considered, because a sender left out may have sent
+ * the delivery.
+ */
 function explained(rejection: Rejection, { refused }: Selected): Rejection {
   return refused && rejection.kind === 'refused' ? refused(rejection) : rejection;
 }
 
-/** After a refusal, asks registrations if the credentials were retired. */
+/** Returns the refusal, or a 503 if the delivery's credentials were retired in the registrations. */
 function rejected(
   proof: Rejection,
   selected: Selected,
@@ -144,8 +153,8 @@ function rejected(
 type Whole = Rejection | Read | ReadChallenge;
 
 /**
- * Authenticates and reads the body. The result is an event, a proof of control, or a reason for having neither.
- * Returns a promise only if it has to wait.
+ * Authenticates and parses the body. Returns an event, a proof of control (a seller's challenge to the URL), or a
+ * refusal or fault. The result is a promise only if something has to be awaited.
  */
 export function readWhole(
   entered: Entered<ReadyVerifying>,
@@ -168,7 +177,7 @@ function readAuthentic(
   passed(known, 'verified');
   const { sender, target } = authentic.identity;
   known.who = { sender: sender.agentUrl };
-  // The delivery was verified for another base URL than the one that was tried first.
+  // If the signature verified for another base URL than the one that was tried first, the outcome names that URL.
   if (target && target !== selected.target) known.selected = { target, senders: selected.senders };
   announceLegacy(authentic.identity, context.legacySeen, context.raiseAlarm);
 
@@ -181,7 +190,7 @@ function readAuthentic(
   return isThenable(checked) ? checked.then((body) => noted(known, body)) : noted(known, checked);
 }
 
-/** Checks the token, for senders that have one in addition to their signature. */
+/** Checks the notification token, for senders that send one in addition to a signature. */
 function withToken<R extends Read | ReadChallenge>(
   body: R,
   { headers }: Head,
@@ -204,7 +213,7 @@ async function tokenChecked<R extends Read | ReadChallenge>(
   return policy ? checkToken(body, headers, policy, context) : body;
 }
 
-/** Records facts about an event, for the outcome, before it is admitted. */
+/** Records the event and its delivery id in `known`, from which the outcome is made. */
 function noted(known: OutcomeContext, body: Whole): Whole {
   if (isRejection(body) || !body.claim) return body;
   known.event = body.reading.event;
@@ -212,7 +221,10 @@ function noted(known: OutcomeContext, body: Whole): Whole {
   return body;
 }
 
-/** Answers a proof of control, which needs a decision by registrations or the owner. */
+/**
+ * Answers a proof of control (a seller's challenge to the URL). The registrations or the owner's `onChallenge` decide
+ * about it.
+ */
 export async function challenged(
   body: ReadChallenge,
   context: ReadyVerifying & BurnContext,

@@ -29,7 +29,7 @@ export interface VerifyingParts extends RefusalParts {
   readonly onChallenge: ReceiverOptions['onChallenge'];
   readonly registrations: EventRegistrations | undefined;
   readonly lifecycle: Lifecycle;
-  /** `ThreadRule.requestCame`. */
+  /** Called when an HTTP request arrives, before its body is read. */
   readonly requestCame: () => void;
   readonly instruments: Instruments;
   readonly onOutcome: (outcome: Outcome) => void;
@@ -39,7 +39,10 @@ export interface VerifyingParts extends RefusalParts {
   readonly newId: () => string;
 }
 
-/** @typeParam R Parts that deliveries need, once they are loaded. */
+/**
+ * The parts that a receiver and a verifier share, and the startup check.
+ * @typeParam R The parts that deliveries need, once they are loaded.
+ */
 export interface VerifyingContext<R> extends VerifyingParts {
   readonly startup: Startup<R>;
 }
@@ -48,16 +51,16 @@ export interface VerifyingContext<R> extends VerifyingParts {
 export interface Loaded {
   readonly hashes: Hashes;
   readonly readBody: ReadBody;
-  /** Returns the parts for authentication. The engine is chosen at first use; after that no promise is returned. */
+  /**
+   * Returns the parts for authentication. The result is a promise only until the crypto engine is chosen, at first use.
+   */
   readonly authContext: () => AuthContext | Promise<AuthContext>;
 }
 
 /** Every part that verifying a delivery needs. */
 export type ReadyVerifying = VerifyingParts & Loaded;
 
-/**
- * Loads the code of the engines. The startup check calls it too, so that the first delivery does not wait for it.
- */
+/** Loads the code of the crypto engines. The startup check calls this too, so that the first delivery does not wait. */
 const loadCrypto = (): Promise<typeof import('../crypto/index.ts')> => import('../crypto/index.ts');
 
 type Engine = () => Promise<CryptoEngine>;
@@ -75,18 +78,18 @@ function newId(): string {
 /** Options that a receiver and a verifier have in common and that are not in `Config`. */
 type Options = Pick<ReceiverOptions, 'onHandled' | 'registrations'> & VerifierOptions;
 
-/** Arguments that are not options. */
+/** The arguments of `createVerifyingParts` other than the options. */
 interface Given {
   readonly config: Config;
-  /** The store, for the thumbprints of keys and its clock. A verifier has none. */
+  /** The store, which provides its clock and stores the thumbprints of keys. A verifier has none. */
   readonly store?: Pick<Store, 'name' | 'clock' | 'registrations'> | undefined;
-  /** The crypto engine to use instead of the runtime's fastest: for tests. */
+  /** The crypto engine to use instead of the runtime's fastest; set by conformance vectors. */
   readonly engineName?: CryptoEngine['name'] | undefined;
 }
 
 /**
- * Makes the shared parts.
- * @returns the parts, and a function that loads the remaining ones.
+ * Makes the parts that a receiver and a verifier share.
+ * @returns the parts, and a function that loads the parts that only deliveries need.
  */
 export function createVerifyingParts(
   options: Options,
@@ -148,7 +151,10 @@ export function createVerifyingParts(
   return { parts, load: () => loadFor(parts, engine, store) };
 }
 
-/** Loads hashes, the parser of bodies and the engines. The parser includes the schemas, a fifth of the package. */
+/**
+ * Loads hashes, the parser of bodies and the crypto engines. The parser includes the schemas, a fifth of the package's
+ * code.
+ */
 async function loadFor(parts: VerifyingParts, engine: Engine, store: Given['store']): Promise<Loaded> {
   const [hashes, { readBody }, { installedSodium }] = await Promise.all([
     loadHashes(),
@@ -161,7 +167,7 @@ async function loadFor(parts: VerifyingParts, engine: Engine, store: Given['stor
   const context = { protocols, hashes, keys, hostCheck: config.hostCheck, raiseAlarm, setUp };
   let auth: AuthContext | undefined;
   const chosen = async (): Promise<AuthContext> => (auth ??= { ...context, engine: await engine() });
-  // An installed sodium-native is tested before the first delivery.
+  // If sodium-native is installed, its engine is loaded and tested now, and not with the first delivery.
   if (config.verification !== 'pool' && installedSodium()) await engine();
   return { hashes, readBody, authContext: () => auth ?? chosen() };
 }

@@ -1,5 +1,5 @@
-// Asks a seller about a media buy, or for the reports of its missing windows (owed.md §1.2, §4). It writes the answer
-// into the buy's stream. The loop of streams calls it; the comparison of totals uses `after`.
+// Requests the state of a media buy, or its missing reports, from the seller (owed.md §1.2, §4). It stores the outcome
+// in the media buy's stream (the record of its reports). reconciler.ts calls it; compare-totals.ts uses `after`.
 import { MAX_TEXT, printableText } from '../codec/printable.ts';
 import type { PollFailure } from '../poll/failure.ts';
 import type { JsonObject } from '../registrations/answer-json.ts';
@@ -19,7 +19,7 @@ import { type Answered, askSeller, pauseOf } from './question.ts';
 import { withSchedule } from './schedule-option.ts';
 import { NO_NEWS, snappedBuy, tellImpairments } from './tell-states.ts';
 
-/** After this many failed requests about a buy, the reconciler works with the facts that it knows. */
+/** After this many failed requests about a media buy, the reconciler works with the facts that it already has. */
 export const MOST_ASKS = 3;
 /** Half of the wait after the first failed request. Each further failure doubles the wait, up to a day. Ms. */
 const ASK_AGAIN_MS = 60_000;
@@ -31,8 +31,8 @@ const ASK_AGAIN_MS = 60_000;
 const MOST_OLDER = 8;
 
 /**
- * The next action for a stream: at most one call. `place` is the slot that the call occupies, because only a few calls
- * to one seller may run at the same time.
+ * The next action for a media buy: nothing, or one call to its seller. `place` is the call slot that the call occupies.
+ * The slots limit the concurrent calls to one seller.
  */
 export type Todo =
   | { readonly kind: 'nothing' }
@@ -41,8 +41,8 @@ export type Todo =
   | { readonly kind: 'totals'; readonly stream: BuyStream; readonly place: Place; readonly now: number };
 
 /**
- * Frees `place`, the slot that a call to the seller occupied. Then writes the outcome of the call into the stream, if
- * this process still owns the stream's row.
+ * Frees the call slot (`place`) that a call to the seller occupied. Then stores the outcome of the call in the media
+ * buy's stream (its record), if this process still has the row's lease.
  */
 export function after(
   { rows: store }: ReconcilerContext,
@@ -56,13 +56,13 @@ export function after(
     const row = heldRow(rows, 'stream', held);
     if (!row) return;
     const known = buyStreamIn(row);
-    // The stream is due again at once, because it may need another call now.
     if (!isRegistered(known)) return;
+    // The media buy's record is due again immediately, because it may need another call to the seller.
     rows.save(streamRow(row, change(known, now, rows), 'open', { dueAt: Math.ceil(now) }));
   });
 }
 
-/** Asks about the state of a media buy and its impairments. */
+/** Requests the state of a media buy and its impairments from the seller (`get_media_buys`), and stores the answer. */
 export async function ask(
   context: ReconcilerContext,
   held: Held,
@@ -112,7 +112,10 @@ const reasonOf = (answered: Answered, isThere: boolean): string => {
   return isThere ? 'the answer is older than the last one' : 'the answer does not have the media buy';
 };
 
-/** Returns the stream after a request about the buy that failed, or that returned no facts. */
+/**
+ * Returns the media buy's record after a failed request, with one more failure and the time of the next request. An
+ * answer that is outdated, or lacks the media buy, is a failure too.
+ */
 function askedInVain({ unverifiable: _before, ...is }: BuyStream, error: string, now: number): BuyStream {
   const asks = (is.asks ?? 0) + 1;
   const isUnknown = asks >= MOST_ASKS && is.terms.length === 0 && hasReports(is);
@@ -124,7 +127,10 @@ function askedInVain({ unverifiable: _before, ...is }: BuyStream, error: string,
   };
 }
 
-/** Returns the facts from the owner's function `schedule`. If the function fails, the known facts stay. */
+/**
+ * Calls the option `schedule` for facts about the media buy. If it throws, an alarm is raised, and the known facts
+ * stay.
+ */
 async function scheduleOf(context: ReconcilerContext, { sender }: Held, stream: BuyStream): Promise<unknown> {
   const { mediaBuyId, products, ref } = stream;
   try {
@@ -154,7 +160,10 @@ function scheduled(
 export const misconfigured = ({ parts }: ReconcilerContext, sender: string, message: string): void =>
   parts.raiseAlarm({ code: 'misconfigured', sender, message });
 
-/** Requests the reports of missing windows, and passes those that come to the handlers. */
+/**
+ * Requests the reports of missing windows (report periods), and passes the returned reports to the handlers. Raises an
+ * alarm for windows whose first request failed, and for windows that are given up.
+ */
 export async function pull(
   context: ReconcilerContext,
   held: Held,
@@ -175,7 +184,8 @@ export async function pull(
   await after(context, held, place, answered as { failure?: PollFailure }, (known, now) => {
     news = undefined;
     const runs = without([run], got);
-    // A window that is still missing although its report came is not requested again at once, which would never end.
+    // A window may still be missing although the answer had its report, e.g. because an earlier call stored the same
+    // event. It waits like a window whose request failed, because requesting it immediately would never end.
     const once = missedAgain(
       known,
       { frequency, runs: got, error: 'it was pulled before', isForGood: false },
@@ -193,16 +203,19 @@ export async function pull(
   tell(context, held, stream, { ...of, code: 'report_unrecoverable', runs: news?.lost ?? [] });
 }
 
-/** The windows of an answer whose reports became events, now or earlier. */
+/**
+ * The result of passing on the reports in an answer. `got`: the windows whose reports are stored as events, now or by
+ * an earlier call.
+ */
 interface HandedOn {
   readonly got: Runs;
-  /** The reason why one of the reports was refused. */
+  /** The reason why one of the reports was refused. Absent: none was refused. */
   readonly refused?: string;
 }
 
 const NOTHING_GOT: HandedOn = { got: [] };
 
-/** Passes the reports in an answer to the handlers. */
+/** Passes the reports in an answer to the handlers, and returns the windows that these reports cover. */
 async function handedOn(
   { observe }: ReconcilerContext,
   { sender }: Held,
@@ -219,11 +232,17 @@ async function handedOn(
   return is;
 }
 
-/** Codes of sellers that do not support such a request. */
+/**
+ * `NO_GRANULARITY` and `NO_RANGES`: the error codes with which sellers refuse requests for single report periods, and
+ * for ranges of dates.
+ */
 const NO_GRANULARITY = 'UNSUPPORTED_GRANULARITY';
 export const NO_RANGES: ReadonlySet<string> = new Set(['DATE_RANGE_NOT_SUPPORTED', 'UNSUPPORTED_FEATURE']);
 
-/** Notes in the stream the form of request that its seller does not support; undefined for any other failure. */
+/**
+ * Returns the media buy's record with the note that the seller does not support this form of request. Undefined if
+ * `code` does not say so.
+ */
 function unsupported(
   stream: BuyStream,
   { frequency, isWindowed }: PullCall,
@@ -271,7 +290,7 @@ function tell(
   });
 }
 
-/** Returns the period of a run of windows as text. */
+/** Returns the start and the end of consecutive report windows, in ISO 8601. */
 function periodOf(
   stream: BuyStream,
   frequency: Frequency,

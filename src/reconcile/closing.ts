@@ -1,32 +1,32 @@
-// Decides if a stream can be closed, and which part of it is kept then (owed.md §7). It is pure. The loop of streams
-// calls it at each check.
+// Decides if a media buy's stream (the record of its reports) can be closed, and which members a closed stream keeps
+// (owed.md §7). The functions are pure. reconciler.ts calls them at each check of a media buy.
 import type { BuyStream } from '../registrations/streams.ts';
 import { isTerminalBuy } from '../windows/ends.ts';
 import { finalDueAt, hasEnded, isReporting, type Owing, type Tolerance } from './evaluate.ts';
 
 /**
- * The reason why a stream stays open (owed.md §7.2).
+ * The reason why the stream of a media buy (its record) is not closed yet (owed.md §7.2).
  *
  * - `media-buy`: the media buy is running, or its seller must be asked about its state.
  * - `window`: a report is missing, or will be due.
- * - `event`: an event with a report is about to be handled, or is DEAD.
+ * - `event`: an event with a report is not handled yet, or is DEAD (its handler has failed for good).
  * - `state`: handlers were not yet informed of the end of an impairment.
  * - `final`: the `final` report may still come.
  * - `totals`: the totals are not compared yet.
  */
 export type OpenFor = 'media-buy' | 'window' | 'event' | 'state' | 'final' | 'totals';
 
-/** The time of a check, and facts about the reconciler. */
+/** The time of a check, and other facts that decide if a media buy's stream (its record) can be closed. */
 export interface Look {
   /** The current time on the store's clock, Unix ms. */
   readonly now: number;
-  /** True if the owner has a function for the totals. */
+  /** True if the option `ours` was given, so the media buy stays open until totals are compared. */
   readonly hasOurs: boolean;
   /** True if the seller must be asked about the media buy now. */
   readonly isAsked: boolean;
 }
 
-/** Returns the reason why a stream stays open. @returns undefined for a stream that can be closed. */
+/** Returns the first reason why a stream (a media buy's record) stays open; undefined if the stream can be closed. */
 export function openFor(stream: BuyStream, owed: Owing, look: Look): OpenFor | undefined {
   if (look.isAsked || !hasEnded(stream, look.now)) return 'media-buy';
   if (owed.isMoreDue || owed.windows.some(({ missing }) => missing.length > 0)) return 'window';
@@ -38,16 +38,20 @@ export function openFor(stream: BuyStream, owed: Owing, look: Look): OpenFor | u
 
 const isWaiting = ({ isPending, claimedUntil }: Owing): boolean => isPending || claimedUntil < Infinity;
 
-/** True if the totals were compared, or the comparison was given up. */
+/** True if the totals were compared, or if the comparison was given up after failures. */
 const isCompared = ({ totals }: BuyStream): boolean => totals !== undefined && totals.nextAt === undefined;
 
-/** True if handlers must still be informed of the end of an impairment: a terminal media buy has none. */
+/**
+ * True if a terminal media buy still has an impairment that is stored as open. Nothing impairs a terminal media buy, so
+ * handlers must still be informed that the impairment has ended.
+ */
 const isImpaired = ({ status, states = [] }: BuyStream): boolean =>
   isTerminalBuy(status) && states.some((one) => !one.isEnded);
 
 /**
- * Returns the stream at a check. If its media buy goes on after the stream was closed, the end and the totals are
- * removed. If the `final` report did not come in time, it is marked as absent (owed.md §7.3).
+ * Updates a media buy's stream (its record) at a check. While the media buy has not ended, or if it goes on again, the
+ * closing time and the totals are removed. If the `final` report did not come in time, `final` becomes `absent`
+ * (owed.md §7.3).
  */
 export function withEnd(
   stream: BuyStream,
@@ -62,8 +66,8 @@ export function withEnd(
 }
 
 /**
- * Returns the part of a stream that is kept when it is closed, without lists that could grow. `closedAt` stays the time
- * of the first closing.
+ * Returns the members of a stream (a media buy's record) that are kept when it is closed. Lists that could grow are
+ * left out or emptied. `closedAt` stays the time of the first closing.
  */
 export function closed(stream: BuyStream, now: number): BuyStream & { readonly closedAt: number } {
   const { later: _later, late: _late, states: _states, closedAt = now, ...kept } = stream;

@@ -1,5 +1,5 @@
-// Compares the totals of a media buy with its seller's, at its end or when its owner asks (owed.md §8). The loop of
-// streams and `reconciler.compare` call it.
+// Compares the booked totals of a media buy (e.g. impressions) with the seller's totals, when the media buy has ended
+// or on request (owed.md §8). Called by reconciler.ts and by `reconciler.compare`.
 import type { PollFailure } from '../poll/failure.ts';
 import { MAX_TEXT, printableText } from '../codec/printable.ts';
 import { PrintableError } from '../codec/printable-value.ts';
@@ -28,21 +28,24 @@ export class CompareError extends PrintableError {
   readonly code = 'compare_failed';
 }
 
-/** The totals of both sides, or the reason why one side's are unknown. */
+/** The totals that the option `ours` and the seller returned, or the error because of which they are unknown. */
 interface Asked {
   readonly ours?: BuyTotals | undefined;
-  /** The seller's totals. Also undefined if the owner has booked nothing, because the seller is not asked then. */
+  /**
+   * The seller's totals. Undefined also if `ours` returned nothing for a media buy that has ended: the seller is not
+   * asked then.
+   */
   readonly theirs?: BuyTotals | undefined;
   readonly error?: string;
   readonly cause?: unknown;
   readonly failure?: PollFailure;
-  /** True if the seller can only answer for the whole lifetime, without dates. */
+  /** True if the seller refused a request with dates, because it can only answer for a media buy's whole lifetime. */
   readonly hasNoRanges?: true;
 }
 
 /**
- * Gets the owner's totals. The function may take half of a request's time limit: together with the request this is less
- * than the lease of a stream.
+ * Calls the option `ours` for the booked totals. `ours` may take half of `callMs`. Together with the request to the
+ * seller, this is less than the row's lease, which is twice `callMs`.
  */
 async function askOwner(
   context: ReconcilerContext,
@@ -93,7 +96,7 @@ function compared(
   return { ours, theirs, differs: !!tolerance && differences(ours, theirs, tolerance).length > 0, at };
 }
 
-/** Compares the totals of a stream that is about to be closed. */
+/** Compares the totals of a media buy whose stream (its record) is about to be closed, and stores the result. */
 export async function compareAtEnd(
   context: ReconcilerContext,
   held: Held,
@@ -101,7 +104,7 @@ export async function compareAtEnd(
   stopping: AbortSignal,
 ): Promise<void> {
   const own = await askOwner(context, held.sender, stream, stopping);
-  // If the owner has booked nothing, there is nothing to compare.
+  // If `ours` returned nothing, there is nothing to compare, so the seller is not asked.
   const asked = own.ours
     ? { ...own, ...(await askForTotals(context, held.sender, stream, now, stopping)) }
     : own;
@@ -141,7 +144,7 @@ const textOf = ({ impressions, spend, currency }: BuyTotals): string =>
     ...(spend === undefined ? [] : [`${[spend, currency].flatMap((one) => one ?? []).join(' ')} spent`]),
   ].join(' and ');
 
-/** Selects the media buy whose totals `reconciler.compare` compares. */
+/** Selects the media buy whose totals `reconciler.compare` compares with the seller's. */
 export interface CompareQuery {
   /** The agent URL of the seller. */
   readonly agentUrl: string;
@@ -149,8 +152,8 @@ export interface CompareQuery {
 }
 
 /**
- * Compares the totals of a media buy now.
- * @throws CompareError if the media buy is unknown, or if the seller or the owner has no totals for it.
+ * Compares the totals of a media buy now. If the option `ours` returns nothing, the result has empty `ours`.
+ * @throws CompareError if the media buy is unknown, `ours` fails, or the seller cannot be asked or has no totals.
  */
 export async function compareNow(
   context: ReconcilerContext,
@@ -172,7 +175,8 @@ export async function compareNow(
     const is = asked.error === undefined ? compared(context, asked, at) : undefined;
     const row = rows.get('stream', id);
     const known = row && buyStreamIn(row);
-    // The result is stored only if the stream is closed. An open stream is compared again when it closes.
+    // The result is stored only for a closed media buy, because the totals of an open one are compared again before it
+    // is closed.
     if (is && row && known?.closedAt !== undefined)
       rows.save({ ...row, value: streamText({ ...known, totals: { compared: is } } as BuyStream) });
     return is;
@@ -186,8 +190,9 @@ export async function compareNow(
 }
 
 /**
- * Waits until another call to the seller may run, because only a few may run at once. It waits at most for the time
- * limit of a request.
+ * Takes a call slot of the seller, because the slots limit concurrent calls. It waits for a free slot at most for the
+ * time limit of one request (`callMs`).
+ * @throws CompareError if the media buy is unknown, or no slot becomes free in time.
  */
 async function placed(
   context: ReconcilerContext,

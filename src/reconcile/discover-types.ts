@@ -9,36 +9,43 @@ export interface DiscoverQuery extends Seller {
    * sent.
    */
   readonly account?: object | undefined;
-  /** Your own reference, by which `call` may choose its credentials. Adopted operations get it too. */
+  /**
+   * Your own reference. The option `call` of the registrations may choose credentials by it. Adopted media buys and
+   * tasks get it too.
+   */
   readonly ref?: string | undefined;
-  /** The `next` of a previous answer. */
+  /** The `next` of the previous result. Absent: the lists are read from the beginning. */
   readonly after?: string | undefined;
   /** Aborts the requests; `discover` then rejects with the signal's reason. */
   readonly signal?: AbortSignal | undefined;
 }
 
-/** The media buys and tasks that run at a seller and that the store does not know, returned by `reconciler.discover`. */
+/** The result of `reconciler.discover`: the media buys and tasks that run at a seller and are unknown to the store. */
 export interface Discovery {
   readonly mediaBuys: readonly DiscoveredMediaBuy[];
   /** Absent if the seller has no list of its tasks; `errors` then says why. */
   readonly tasks?: readonly DiscoveredTask[];
   /**
-   * The reasons why something may be missing. Empty: nothing is missing, or the remaining entries follow with `next`.
+   * The reasons why entries may be missing. If there are none, all entries are here, or the remaining ones follow with
+   * `next`.
    */
   readonly errors: readonly DiscoveryError[];
-  /** The `after` of the next call. Absent if there are no further entries. */
+  /** The value of `after` in the query for the next entries. Absent if there are no further entries. */
   readonly next?: string;
 }
 
-/** A media buy that runs at a seller. */
+/** A media buy that runs at a seller, and that the store does not know. */
 export interface DiscoveredMediaBuy {
   readonly mediaBuyId: string;
   /** The status as the seller wrote it, at most 128 characters. */
   readonly status: string;
-  /** The start and the end, ISO 8601 in UTC, as far as the seller names them. */
+  /** The start and the end of the media buy, ISO 8601 in UTC, as far as the seller names them. */
   readonly start?: string;
   readonly end?: string;
-  /** True if the seller's `webhook_activity` shows a URL at the host of `baseUrl`. Absent if it shows no URL. */
+  /**
+   * True if the seller's `webhook_activity` shows a URL at the host of the registrations' `baseUrl`. Absent if the
+   * seller shows no URL.
+   */
   readonly usesOurUrl?: boolean;
   /**
    * The argument for `registrations.adopt`. Sellers do not say how often they report. To have missing reports found,
@@ -47,19 +54,19 @@ export interface DiscoveredMediaBuy {
   readonly adoption: Adoption;
 }
 
-/** A task that has not ended at a seller. */
+/** A task that has not ended at a seller, and that the store does not know. */
 export interface DiscoveredTask {
   readonly taskId: string;
   readonly taskType: string;
   /** The status as the seller wrote it, at most 128 characters. */
   readonly status: string;
-  /** ISO 8601, in UTC. */
+  /** The time at which the task was created, ISO 8601 in UTC. Absent if the seller does not name it. */
   readonly createdAt?: string;
-  /** The argument for `registrations.adopt`. */
+  /** The argument for `registrations.adopt`, which starts to poll the task. */
   readonly adoption: Adoption;
 }
 
-/** The reason why a list was not read to its end, or why an entry of it is left out. */
+/** The reason why a list of media buys or tasks was not read to its end, or why some of its entries are left out. */
 export interface DiscoveryError {
   readonly of: 'mediaBuys' | 'tasks';
   /**

@@ -1,5 +1,5 @@
-// Asks a seller for running media buys and tasks that the store does not know (owed.md §10). It adopts nothing.
-// `reconciler.discover` loads it when it is first called.
+// Asks a seller for running media buys and tasks that the store does not know (owed.md §10). It only lists them, and
+// registers none. `reconciler.discover` loads this file when it is first called.
 import { onlyKnown } from '../config/validate.ts';
 import type { Hashes } from '../crypto/engine.ts';
 import type { Transport } from '../events/event.ts';
@@ -35,10 +35,10 @@ import {
   textOf,
 } from './seller-lists.ts';
 
-/** The parts that `discover` works with. */
+/** The context of a reconciler, with the parts that only `discover` needs. */
 export interface DiscoverContext extends ReconcilerContext {
   readonly hashes: Hashes;
-  /** The host of the owner's URLs. */
+  /** The host and port of the URLs at which your webhooks arrive (`publicUrl` of the registrations). */
   readonly host: string;
   readonly transport: (agentUrl: string) => Transport;
 }
@@ -51,17 +51,20 @@ const QUERY: Readonly<Record<keyof DiscoverQuery, true>> = {
   signal: true,
 };
 
-/** The statuses of media buys that are not terminal, and those of tasks that have not ended. */
+/**
+ * `BUYS`: the statuses of media buys that are not terminal. `TASKS`: the statuses of tasks that have not ended. Only
+ * these are requested.
+ */
 const BUYS = ['pending_creatives', 'pending_start', 'active', 'paused'];
 const TASKS = ['submitted', 'working', 'input-required'];
 /**
- * The number of deliveries that are requested for each media buy: the newest few show to which URL the seller sends.
+ * The number of sent webhooks that are requested for each media buy. The newest few show to which URL the seller sends.
  */
 const ACTIVITY = 10;
-/** The names of the operation that lists tasks. The first one is the protocol's own. */
+/** The names under which sellers offer the operation that lists their tasks. The first name is the protocol's own. */
 const TASK_LISTS = ['list_tasks', 'tasks/list', 'tasks_list'] as const;
 
-/** The facts that all requests of one call need. */
+/** The checked query of one call of `discover`, which all its requests to the seller use. */
 interface Asking {
   readonly sender: string;
   readonly ref: string | undefined;
@@ -71,8 +74,9 @@ interface Asking {
 }
 
 /**
- * Reads the lists of a seller.
- * @throws RegistrationError (rejects) for a query that cannot be answered; the seller's error if nothing could be read.
+ * Lists a seller's running media buys and tasks that the store does not know.
+ * @throws RegistrationError (rejects) for an invalid query. If no request was answered, rejects with the seller's
+ * error.
  */
 export async function discovered(context: DiscoverContext, query: DiscoverQuery): Promise<Discovery> {
   const asking = requireDiscover(query);
@@ -90,10 +94,10 @@ export async function discovered(context: DiscoverContext, query: DiscoverQuery)
   };
 }
 
-/** The result for a list that an earlier call has read to its end. */
+/** The result for a list that an earlier call of `discover` has read to its end. */
 const ENDED: ListRead<never> = { found: [], errors: [], pages: 0 };
 
-/** Requires at least one answer. @throws the first error if no request was answered. */
+/** Requires that at least one page of one list was read. @throws the first error otherwise. */
 function requireSome(lists: readonly ListRead<unknown>[]): void {
   const [failed] = lists.filter(({ thrown }) => thrown !== undefined);
   if (failed && lists.every(({ pages }) => pages === 0)) throw failed.thrown;
@@ -102,7 +106,7 @@ function requireSome(lists: readonly ListRead<unknown>[]): void {
 const isUnlisted = ({ pages, errors }: ListRead<unknown>): boolean =>
   pages === 0 && errors.some(({ code }) => code === NO_LIST);
 
-/** Checks the query. @throws RegistrationError */
+/** Checks the query of `discover`. @throws RegistrationError for an invalid query. */
 function requireDiscover(query: DiscoverQuery): Asking {
   checked(() => onlyKnown('discover', query, QUERY));
   requireSeller(query, 'signature', true);
@@ -173,7 +177,10 @@ const OF_ANY_ACCOUNT: DiscoveryError = {
   message: 'The seller lists tasks without account alone: they may be of another account of yours.',
 };
 
-/** Returns the names of operations by which the list of tasks may be requested. */
+/**
+ * Returns the operation name with which to list the seller's tasks, if the seller offers one. If the seller's
+ * operations are unknown, returns all names to try in turn (none on the agent transport).
+ */
 async function namesOf(
   { call, callMs, sessions, transport }: DiscoverContext,
   { sender, ref, signal }: Asking,
@@ -190,7 +197,7 @@ async function namesOf(
       ),
     );
   } catch {
-    // If the seller has no list of operations, each name is tried in turn.
+    // If the seller does not list its operations, each name is tried in turn.
   }
   if (listed) return TASK_LISTS.filter((name) => listed.includes(name)).slice(0, 1);
   return transport(sender) === 'agent' ? [] : TASK_LISTS;
@@ -198,7 +205,10 @@ async function namesOf(
 
 type AskWith = (args: JsonObject) => Promise<unknown>;
 
-/** Sends requests with the first name that the seller knows. */
+/**
+ * Returns a function that sends requests under the first of the names that the seller knows. It tries the names from
+ * first to last, and keeps the one that the seller knows.
+ */
 function inTurn(names: readonly string[], by: (name: string, args: JsonObject) => Promise<unknown>): AskWith {
   let at = 0;
   return async (args) => {
@@ -213,7 +223,8 @@ function inTurn(names: readonly string[], by: (name: string, args: JsonObject) =
 }
 
 /**
- * Sends requests with arguments that not every edition has. If a seller refuses these, later requests leave them out.
+ * Returns `ask`, which sends requests with arguments (`more`) that not every edition of the protocol has. If the seller
+ * refuses `more`, `ask` repeats the request without it, and omits it from later requests. `isRefused()` is then true.
  */
 function leniently(by: AskWith, more: JsonObject) {
   const hasMore = Object.keys(more).length > 0;
@@ -240,7 +251,9 @@ const ARGUMENT_CODES: ReadonlySet<string> = new Set([
   'FIELD_NOT_PERMITTED',
 ]);
 
-/** Words with which servers and their SDKs refuse an argument without a code of the protocol. */
+/**
+ * Matches error texts with which servers and their SDKs refuse an argument, if they send no error code of the protocol.
+ */
 const ARGUMENT_TEXT =
   /-32602|\b(?:argument|parameter|param|propert(?:y|ies)|field|input|keyword|schema|validation)s?\b/i;
 
@@ -249,7 +262,7 @@ function isAboutArguments(error: unknown): boolean {
   return failureOf(error).kind === 'failed' && ARGUMENT_TEXT.test(messageOf(error));
 }
 
-/** Sends one request, in a call slot of the seller (owed.md §4.4). */
+/** Sends one request while it occupies one of the seller's call slots, which limit concurrent calls (owed.md §4.4). */
 async function ask(
   context: DiscoverContext,
   { sender, ref, signal }: Asking,
@@ -267,7 +280,7 @@ async function ask(
   return answered.data;
 }
 
-/** The most entries that are looked up in one atomic call of the store. */
+/** The most media buys or tasks that are looked up in one transaction of the store. */
 const MOST_IN_STEP = 500;
 
 function unknownBy<T>(

@@ -1,5 +1,5 @@
-// Reads the media buys or tasks on a page of a seller's answer (owed.md §10.2, §10.3). It is pure; a page is hostile
-// input. Discovery calls it for each page.
+// Reads the media buys or tasks on one page of a seller's list (owed.md §10.2, §10.3). The functions are pure, and the
+// page is untrusted input. `reconciler.discover` uses them for each page.
 import { isJsonObject, type JsonObject, present, textMember } from '../codec/members.ts';
 import { MAX_TEXT, MAX_URL_BYTES } from '../codec/printable.ts';
 import { isTerminal, taskStatus } from '../events/status.ts';
@@ -11,26 +11,29 @@ import { isTerminalBuy } from '../windows/ends.ts';
 
 /** The most entries of a page that are read. */
 const MOST_ROWS = 10_000;
-/** The longest status that is kept, in characters. */
+/** The number of characters to which a longer status is cut. */
 const MAX_STATUS = 128;
-/** The most deliveries of a media buy that are read. */
+/** The most sent webhooks (`webhook_activity`) of a media buy that are read. */
 const MOST_ACTIVITY = 200;
 
-/** The entries that were read from a page. */
+/** The result of reading the entries on one page of a list. */
 export interface Entries<T> {
   readonly found: readonly T[];
-  /** The number of entries that cannot be adopted, because they have no valid id. */
+  /** The number of entries that cannot be adopted, because they lack a valid id or task type. */
   readonly unfit: number;
-  /** The number of entries beyond `MAX_ROWS`, which were not read. */
+  /** The number of entries beyond `MOST_ROWS`, which were not read. */
   readonly left: number;
 }
 
-/** One entry of a page. `unfit`: it cannot be adopted. Undefined: it has ended, so it is left out. */
+/**
+ * The result of reading one entry of a page. `unfit`: the entry cannot be adopted. Undefined: the media buy or task has
+ * ended, so the entry is left out.
+ */
 type Read<T> = T | 'unfit' | undefined;
 
 /**
- * Returns the list of that name on a page. If there is none, but exactly one list of another name, returns that one,
- * because sellers use different names.
+ * Returns the list with this name on a page. Without one, returns the page's only other list (beside `errors`), because
+ * sellers use different names. Undefined if there is no other list, or more than one.
  */
 function listIn(data: unknown, name: string): readonly unknown[] | undefined {
   if (!isJsonObject(data)) return undefined;
@@ -68,9 +71,9 @@ const isoIn = (row: JsonObject, name: string): string | undefined => {
 };
 
 /**
- * Returns the media buys of a page; undefined if the page has no list of them.
- * @param host the host of the owner's URLs.
- * @param adoption the members that all `adoption` arguments get.
+ * Returns the media buys on a page that are not terminal. Undefined if the page has no list of media buys.
+ * @param host the host of the URLs at which your webhooks arrive.
+ * @param adoption the members that the `adoption` of every entry has. The entry's `mediaBuyId` is added.
  */
 export function mediaBuysIn(
   data: unknown,
@@ -95,7 +98,7 @@ export function mediaBuysIn(
   });
 }
 
-/** True if the seller has sent to that host; undefined if it shows no URL. */
+/** True if the row's `webhook_activity` shows that a webhook was sent to this host. Undefined if it shows no URL. */
 function hasHost(row: JsonObject, host: string): boolean | undefined {
   const activity = present(row, 'webhook_activity');
   const hosts = (Array.isArray(activity) ? activity.slice(0, MOST_ACTIVITY) : []).flatMap(
@@ -104,14 +107,14 @@ function hasHost(row: JsonObject, host: string): boolean | undefined {
   return hosts.length === 0 ? undefined : hosts.includes(host);
 }
 
-/** Returns the host and port of a URL; undefined if the text is no web URL. */
+/** Returns the host and port of a URL. Undefined if the value is no http or https URL. */
 function hostOf(url: unknown): string | undefined {
   if (typeof url !== 'string' || url.length > MAX_URL_BYTES || !URL.canParse(url)) return undefined;
   const { protocol, host } = new URL(url);
   return protocol === 'https:' || protocol === 'http:' ? host : undefined;
 }
 
-/** Returns the tasks of a page that have not ended; undefined if the page has no list of them. */
+/** Returns the tasks on a page that have not ended. Undefined if the page has no list of tasks. */
 export function tasksIn(data: unknown, adoption: Adoption): Entries<DiscoveredTask> | undefined {
   return entriesIn(data, 'tasks', (row): Read<DiscoveredTask> => {
     const [taskId, taskType] = [idIn(row, 'task_id'), textMember(row, 'task_type')];

@@ -1,5 +1,5 @@
-// Checks rows of one kind when they are due, a limited number at once. The loops of streams and of snapshots are built
-// from it.
+// Makes a loop that checks rows of the store when they are due, a limited number at a time. The reconciler uses one
+// loop to check media buys, and another one to request snapshots.
 import { messageOf } from '../shared/errors.ts';
 import { createThinning } from '../shared/logging.ts';
 import type { RegistrationRow } from '../stores/store.ts';
@@ -10,13 +10,13 @@ export const LEAST_MS = 100;
 
 interface Looked {
   readonly kind: RegistrationRow['kind'];
-  /** Checks one row. @param called a function to call if the row is due again at once. */
+  /** Checks one row. @param called a function that `look` calls if the row is due again immediately. */
   readonly look: (row: RegistrationRow, stopping: AbortSignal, called: () => void) => Promise<void>;
   /** The log message if a check, or a search for rows, fails. */
   readonly failed: string;
 }
 
-/** Makes the loop of one process. It runs until the signal aborts, and resolves when the running checks have ended. */
+/** Makes a function that runs the loop until the signal aborts, and resolves when the running checks have ended. */
 export function dueLoop(
   context: ReconcilerContext,
   { kind, look: lookAt, failed }: Looked,
@@ -25,7 +25,7 @@ export function dueLoop(
   const running = new Set<Promise<void>>();
   const thinning = createThinning();
   let idle = new AbortController();
-  // After a call the row is due at once, because it may need a further call.
+  // Ends the loop's wait. After a call to a seller, the row is due again immediately, as it may need another call.
   const called = (): void => idle.abort();
   const begin = (row: RegistrationRow, stopping: AbortSignal): void => {
     const run = lookAt(row, stopping, called)

@@ -1,5 +1,5 @@
-// Test face of `src/reconcile`: what tests import from it that no public entry exports.
-// Nothing in `src` imports it, and no bundle contains it (CONTRIBUTING.md).
+// Exports names of `src/reconcile` that tests, benchmarks and scripts need, and no public entry has.
+// Nothing in `src` imports this file, and no bundle contains it (CONTRIBUTING.md).
 
 export { accountOf } from './account.ts';
 export { openFor } from './closing.ts';

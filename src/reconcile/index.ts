@@ -1,8 +1,8 @@
-// Entry `proto-webhooks/reconcile`: `createReconciler`, with the clock of the runtime.
+// The package entry `proto-webhooks/reconcile`: exports `createReconciler`, which uses the timers of the runtime.
 import { sleep } from '../shared/time-limits.ts';
 import { type Reconciler, type ReconcilerOptions, reconcilerOf } from './reconciler-options.ts';
 
-/** The longest wait between two searches for due rows. Ms. */
+/** The longest wait between two searches of the store for due rows. Ms. */
 const LOOK_MS = 10_000;
 
 export type { Receiver } from '../config/receiver-options.ts';

@@ -1,5 +1,5 @@
-// Reads a media buy in an answer of `get_media_buys`, and derives the terms of its reports, i.e. their frequency and
-// periods (owed.md §1.2, §1.3). Requests about buys, and snapshots, use it.
+// Reads a media buy in an answer of `get_media_buys`, and derives its terms: the frequency and the periods of its
+// reports (owed.md §1.2, §1.3). Used by ask-seller.ts and snapshots.ts.
 import { isJsonObject, type JsonObject, present, textMember } from '../codec/members.ts';
 import {
   activePackages,
@@ -16,24 +16,24 @@ import { isTerminalBuy } from '../windows/ends.ts';
 import { type Terms, withTerms } from '../windows/terms.ts';
 import { clockIn, frequenciesIn, hadIn, hasReports, placedAnew } from '../windows/stream.ts';
 
-/** A media buy as its seller describes it. */
+/** The facts about a media buy, as its seller describes it in an answer. */
 export interface MediaBuyFacts {
   readonly status: string;
-  /** A text that changes whenever the buy changes; undefined if the seller gives none. */
+  /** A text that changes whenever the media buy changes; undefined if the seller gives none. */
   readonly revision?: string;
-  /** The seller's `revision`, if it is a number, which grows with each change. */
+  /** The seller's `revision` if it is a number, because such a number grows with each change. */
   readonly changes?: number;
-  /** The time of its last change, Unix ms. */
+  /** The time of the media buy's last change, Unix ms, as the seller states it. */
   readonly updatedAt?: number;
-  /** The time of its cancellation, Unix ms. */
+  /** The time of the media buy's cancellation, Unix ms, as the seller states it. */
   readonly canceledAt?: number;
-  /** The time that the seller states for the answer, Unix ms. */
+  /** The time as of which the answer is true, Unix ms, as the seller states it (`status_as_of`). */
   readonly asOf?: number;
   readonly flight: Parameters<typeof spansOf>[0];
   readonly products: readonly string[];
 }
 
-/** Returns the requested media buys in an answer, if they have a status. */
+/** Returns the rows of the requested media buys in an answer, by id. Rows without a status are left out. */
 export function mediaBuyRows(data: unknown, ids: ReadonlySet<string>): ReadonlyMap<string, JsonObject> {
   const found = new Map<string, JsonObject>();
   for (const row of listedRows(data)) {
@@ -44,7 +44,7 @@ export function mediaBuyRows(data: unknown, ids: ReadonlySet<string>): ReadonlyM
   return found;
 }
 
-/** Returns the facts in a row. @param row the row of a media buy, with a status. */
+/** Reads the facts about a media buy from its row in an answer. @param row a row with a status. */
 export function factsIn(row: JsonObject): MediaBuyFacts {
   const { status, revision: says } = standingIn(row);
   const cancellation = present(row, 'cancellation');
@@ -66,7 +66,7 @@ export function factsIn(row: JsonObject): MediaBuyFacts {
 
 const MAX_REVISION = 128;
 
-/** Returns the members that show if a media buy has changed. */
+/** Returns the status and the revision in a row. If they differ from the stored ones, the media buy has changed. */
 export function standingIn(row: JsonObject): Pick<MediaBuyFacts, 'status' | 'revision'> {
   const revision = present(row, 'revision');
   const said = [textMember(row, 'updated_at'), revision === undefined ? undefined : JSON.stringify(revision)];
@@ -75,7 +75,10 @@ export function standingIn(row: JsonObject): Pick<MediaBuyFacts, 'status' | 'rev
   return { status, ...(says && { revision: says.slice(0, MAX_REVISION) }) };
 }
 
-/** The most products of a buy, and the longest id. They are only passed to the owner's function. */
+/**
+ * `MOST_PRODUCTS`: the most product ids that are kept for a media buy. `MAX_PRODUCT_ID`: the most characters of one.
+ * The ids are only passed to the option `schedule`.
+ */
 const MOST_PRODUCTS = 100;
 const MAX_PRODUCT_ID = 255;
 
@@ -83,8 +86,8 @@ const isAnother = ({ askedAt, revision }: BuyStream, facts: MediaBuyFacts): bool
   askedAt === undefined || facts.revision === undefined || facts.revision !== revision;
 
 /**
- * True if an answer is older than the last accepted one, as far as both state their times. Different servers of one
- * seller may have different states (owed.md §1.3).
+ * True if an answer is older than the last accepted answer, by the revision and times that both of them have. This
+ * happens because servers of one seller may lag behind each other (owed.md §1.3).
  */
 export function isOlder(stream: BuyStream, facts: MediaBuyFacts): boolean {
   if (!isAnother(stream, facts)) return false;
@@ -97,7 +100,11 @@ export function isOlder(stream: BuyStream, facts: MediaBuyFacts): boolean {
   return behind.some((by) => by < 0) && behind.every((by) => by <= 0);
 }
 
-/** Returns the stream after an answer about its buy. @param askedAt the time of the request, on the store's clock. */
+/**
+ * Returns the media buy's record with the facts of an answer. If the media buy has changed, its terms (frequency and
+ * periods of reports) are updated too.
+ * @param askedAt the time that is stored as the time of the request, on the store's clock.
+ */
 export function withFacts(before: BuyStream, facts: MediaBuyFacts, askedAt: number): BuyStream {
   const { endedAt = changedAt(facts, before, askedAt), ...stream } = withoutWord(before);
   const isFirst = stream.askedAt === undefined;
@@ -139,13 +146,17 @@ function termsBy(
 }
 
 /**
- * True if a change applies from the start of the buy. A call may leave start and end open, and the seller then sets
- * them at once. An update of ours never applies from the start.
+ * True if an answer's facts apply from the start of the media buy: they are the first ones, or did not change after
+ * the registration. The call that creates a media buy may leave start and end open, and the seller then sets them
+ * immediately. A later `update_media_buy` never applies from the start.
  */
 const isSettled = ({ terms, since }: BuyStream, changed: number): boolean =>
   terms.length === 0 || (terms.length === 1 && changed <= since);
 
-/** True if the buy has ended as planned: the windows that it owes stay the same. */
+/**
+ * True if the media buy completed after its planned end. It then keeps its terms, so it owes the same reports as
+ * before.
+ */
 const isOff = ({ status }: MediaBuyFacts, terms: readonly Terms[], from: number): boolean =>
   status === 'completed' && (terms.at(-1)?.spans.at(-1)?.end ?? -Infinity) <= from;
 
@@ -155,9 +166,11 @@ const spansNow = ({ status }: MediaBuyFacts, spans: readonly Period[]): readonly
 const isStopped = (status: string): boolean => isTerminalBuy(status) || status === 'paused';
 
 /**
- * Returns the time of the latest change of a buy, as the seller states it, within possible limits. The last answer was
- * correct for its time. If it did not know yet that the buy goes on, it is taken as correct only for an earlier time.
- * An end is not moved earlier in this way, because that would remove windows.
+ * Returns the time from which changed facts apply: the time of the change, as the seller states it, within two bounds.
+ * - The latest is the time of the request.
+ * - The earliest is the time of the last answer, which was correct then. If `updatedAt` has grown and the media buy
+ *   goes on, the earliest is the previous `updatedAt`.
+ * A stop is never moved before the last answer, because reports that are owed would no longer be expected.
  */
 function changedAt(facts: MediaBuyFacts, stream: BuyStream, askedAt: number): number {
   const { status, canceledAt, updatedAt } = facts;
@@ -168,8 +181,8 @@ function changedAt(facts: MediaBuyFacts, stream: BuyStream, askedAt: number): nu
 }
 
 /**
- * Returns the stream with the end of its buy that was reported to us. It is used if the seller cannot be asked (owed.md
- * §7.1). If reports of later windows have arrived, those windows were owed.
+ * Ends the media buy as an event or a call reported (`endSaid`). This is used if the seller cannot be asked
+ * (owed.md §7.1). The end is not before a window whose report has arrived, because that window was owed.
  */
 export function withWord(stream: BuyStream, now: number): BuyStream {
   const { endSaid, revision: _other, ...known } = stream;
@@ -178,13 +191,13 @@ export function withWord(stream: BuyStream, now: number): BuyStream {
   const { status, at } = endSaid;
   if (!last) return hasReports(stream) ? stream : { ...known, status, endedAt: at, endSaid };
   const from = Math.max(Math.min(Math.max(at, hadUntil(stream)), now), last.from + 1);
-  // The buy ended as planned, so the windows that it owes stay the same.
+  // A media buy that completed after its planned end keeps its terms, so it owes the same reports as before.
   const isOff = status === 'completed' && (last.spans.at(-1)?.end ?? -Infinity) <= now;
   const terms = isOff ? stream.terms : withTerms(stream.terms, { ...last, from, spans: [] });
   return { ...known, terms, status, endedAt: from, endSaid };
 }
 
-/** Returns the stream without the reported end, which is no longer used once the seller has answered. */
+/** Removes the end that an event or a call reported (`endSaid`), because the seller's own answer now counts. */
 function withoutWord(stream: BuyStream): BuyStream {
   const { endSaid, ...is } = stream;
   if (!endSaid || !isTerminalBuy(stream.status)) return is;
@@ -192,7 +205,7 @@ function withoutWord(stream: BuyStream): BuyStream {
   return { ...known, terms: stream.terms.filter(({ from, spans }) => from !== endedAt || spans.length > 0) };
 }
 
-/** Returns the end of the latest window whose report has arrived. Unix ms. */
+/** Returns the end of the latest window whose report was handled. Unix ms. */
 function hadUntil(stream: BuyStream): number {
   const clock = clockIn(stream);
   const ends = frequenciesIn(stream).flatMap((frequency) => {

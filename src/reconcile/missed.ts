@@ -1,21 +1,21 @@
-// Decides when missing windows are requested again, and when they are given up (owed.md §4.4, §4.5). It is pure. The
-// loop of streams and its requests call it.
+// Decides when missing reports are requested again, and when they are given up (owed.md §4.4, §4.5). The functions are
+// pure. reconciler.ts and ask-seller.ts call them.
 import type { BuyStream, Missed } from '../registrations/streams.ts';
 import { DAY_MS, type Frequency, HOUR_MS } from '../windows/calendar.ts';
 import { common, packRuns, type Runs, union, unpackRuns, without } from '../windows/runs.ts';
 
-/** The wait after the first try. It doubles with each further try, up to a day. Ms. */
+/** The wait after the first failed request for a report. It doubles with each further failure, up to a day. Ms. */
 const FIRST_WAIT_MS: Readonly<Record<Frequency, number>> = {
   hourly: 15 * 60_000,
   daily: HOUR_MS,
   monthly: 6 * HOUR_MS,
 };
-/** The time after which a window whose report does not come is given up. Ms. */
+/** The time after the first failed request at which a missing report is given up. Ms. */
 const GIVE_UP_MS = 7 * DAY_MS;
 
 const runOf = ({ first, end }: Missed): Runs => [[first, end]];
 
-/** Returns the missing windows that may be requested now. */
+/** Returns the missing windows whose reports may be requested now: those that do not wait after a failed request. */
 export function askable(stream: BuyStream, frequency: Frequency, missing: Runs, now: number): Runs {
   const waiting = stream.missed
     .filter((one) => one.frequency === frequency && one.nextAt > now)
@@ -23,12 +23,12 @@ export function askable(stream: BuyStream, frequency: Frequency, missing: Runs, 
   return without(missing, waiting);
 }
 
-/** Returns the time of the next try; Infinity if no window waits for one. Unix ms. */
+/** Returns the time of the next request for a missing report; Infinity if no report waits. Unix ms. */
 export const nextTry = ({ missed }: BuyStream): number => Math.min(...missed.map(({ nextAt }) => nextAt));
 
 /**
- * Returns the tries without windows that have arrived meanwhile. @param missing returns the missing windows of a
- * frequency.
+ * Returns the list of failed requests, without the report periods that are no longer missing.
+ * @param missing returns the missing report periods of a frequency.
  */
 export function stillMissed(stream: BuyStream, missing: (frequency: Frequency) => Runs): readonly Missed[] {
   return stream.missed.flatMap((one) =>
@@ -36,19 +36,19 @@ export function stillMissed(stream: BuyStream, missing: (frequency: Frequency) =
   );
 }
 
-/** The result of a try that failed. */
+/** The stream (the media buy's record) after a failed request, and the report periods for which an alarm is raised. */
 export interface AfterTry {
   readonly stream: BuyStream;
-  /** The windows that were requested in vain for the first time. */
+  /** The report periods whose first request has failed. */
   readonly fresh: Runs;
-  /** The windows that are given up. */
+  /** The report periods that are given up: their reports are no longer requested. */
   readonly lost: Runs;
 }
 
 /**
- * Notes windows that were requested and did not come. A call requests neighbouring windows together. Each window keeps
- * its own number of tries, because some may have been tried more often.
- * @param isForGood true if further tries are useless.
+ * Records that the reports of windows were requested without success. One call requests neighbouring windows together.
+ * Each window has its own number of requests, because some may have been requested more often.
+ * @param isForGood true if further requests are useless, so that the windows are given up immediately.
  */
 export function missedAgain(
   stream: BuyStream,
@@ -88,17 +88,20 @@ export function missedAgain(
 const partsOf = (one: Missed, runs: Runs): readonly Missed[] =>
   runs.map(([first, end]) => ({ ...one, first, end }));
 
-/** Returns the wait after that many tries. Ms. */
+/** Returns the wait after this many failed requests. Ms. */
 const waitMs = (frequency: Frequency, tries: number): number =>
   Math.min(FIRST_WAIT_MS[frequency] * 2 ** Math.min(tries - 1, 10), DAY_MS);
 
-/** From this number of tries, windows wait for hours. A somewhat longer wait then makes no further window missing. */
+/**
+ * From this number of failed requests on, a missing report waits for hours. Report periods with different waits may
+ * then be joined, because a somewhat different wait does no harm.
+ */
 const MANY_TRIES = 5;
 
 /**
- * Joins neighbouring runs that were tried alike, so that a seller that is down for long does not fill the stream. A
- * window that still waits is not joined with one that may be requested now, because it would be requested at once,
- * again and again.
+ * Joins neighbouring report periods with similar waits, so that a long failure of a seller does not fill the record. A
+ * period that may be requested now is not joined with one that still waits. The joined period would have the earlier
+ * time, so both would be requested now, again and again.
  */
 function joined(missed: readonly Missed[], now: number): readonly Missed[] {
   const all: Missed[] = [];

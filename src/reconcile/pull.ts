@@ -1,5 +1,5 @@
-// Builds the request for missing windows, and reads the windows in its answer (owed.md §4.2, §4.3). It is pure. The
-// loop of streams and the comparison of totals call it.
+// Builds the call `get_media_buy_delivery` for missing reports, and reads the reports in its answer (owed.md §4.2,
+// §4.3). The functions are pure. The reconciler, the comparison of totals and the account use them.
 import { isJsonObject, type JsonObject, present, textMember } from '../codec/members.ts';
 import type { JsonObject as Arguments } from '../registrations/answer-json.ts';
 import { accountArgument } from '../registrations/operation-rows.ts';
@@ -20,20 +20,20 @@ import { WITHOUT_DATA } from '../stages/reported-windows.ts';
 import type { Run } from '../windows/runs.ts';
 import { clockIn, saysEnd } from '../windows/stream.ts';
 
-/** One call of `get_media_buy_delivery`. */
+/** One call of `get_media_buy_delivery`, which requests missing reports. */
 export interface PullCall {
   readonly frequency: Frequency;
-  /** The windows that the call requests. */
+  /** The consecutive windows (report periods) that the call requests. */
   readonly run: Run;
   readonly arguments: Arguments;
-  /** True if the answer has each window separately. */
+  /** True if the answer has the figures of each report period separately. */
   readonly isWindowed: boolean;
 }
 
-/** The most windows of one call: a week of hours, a month of days, or a year of months. */
+/** The most report periods that one call requests: a week of hours, a month of days, or a year of months. */
 const MOST_WINDOWS: Readonly<Record<Frequency, number>> = { hourly: 168, daily: 31, monthly: 12 };
 
-/** Returns the reason why windows of a frequency cannot be requested; undefined if they can. */
+/** Returns the reason why reports of this frequency cannot be requested; undefined if they can. */
 export function unpullable(
   { hasRanges, granularities }: BuyStream,
   frequency: Frequency,
@@ -45,12 +45,12 @@ export function unpullable(
   return undefined;
 }
 
-/** Returns the call for the first missing windows of a run: as many as one call can return. */
+/** Returns the call for the first periods in a run of missing reports, as many as one call can request. */
 export function pullCall(stream: BuyStream, frequency: Frequency, [first, end]: Run): PullCall {
   const { mediaBuyId, account, granularities } = stream;
   const isWindowed = granularities?.includes(frequency) === true;
   const most = isWindowed ? MOST_WINDOWS[frequency] : 1;
-  // If windows cannot be requested at all, the whole run is reported at once.
+  // If these reports cannot be requested at all, no call is made. The run is then not shortened, but fails as a whole.
   const run: Run = [first, unpullable(stream, frequency) === undefined ? Math.min(end, first + most) : end];
   const clock = clockIn(stream);
   const start = windowPeriod(frequency, clock, first).start;
@@ -69,23 +69,28 @@ export function pullCall(stream: BuyStream, frequency: Frequency, [first, end]: 
   };
 }
 
-/** Returns the calendar date of a time. Hours are requested by days of UTC. */
+/**
+ * Returns the calendar date of a time in the media buy's time zone; for hourly reports in UTC.
+ * @param later days to add.
+ */
 export function dateOf(instant: number, frequency: Frequency, clock: Clock, later = 0): string {
   const day = windowAt('daily', frequency === 'hourly' ? UTC : clock, instant) + later;
   return new Date(day * DAY_MS).toISOString().slice(0, 10);
 }
 
-/** One window of an answer, with its report. */
+/** One window (report period) of an answer, with its report in the form in which webhooks bring reports. */
 export interface PulledWindow {
   readonly number: number;
   readonly report: DeliveryReport;
 }
 
-/** Returns the requested windows in an answer. Windows of another buy or period are ignored. */
+/**
+ * Returns the requested windows for which an answer has a report. Windows of another media buy or period are ignored.
+ */
 export function pulledWindows(stream: BuyStream, call: PullCall, data: unknown): readonly PulledWindow[] {
   const { frequency, run } = call;
   const clock = clockIn(stream);
-  // A row with an error may name the buy as well, so only rows with data are read.
+  // A row with an error may name the media buy too, so only rows with data are read.
   const isRow = (one: JsonObject): boolean =>
     call.isWindowed ? Array.isArray(present(one, 'windows')) : hasData(one);
   const row = rowsOf(data, stream.mediaBuyId).find(isRow);
@@ -103,12 +108,14 @@ export function pulledWindows(stream: BuyStream, call: PullCall, data: unknown):
   return found;
 }
 
-/** The most rows of a breakdown that are read. */
+/** The most report periods in a row of an answer that are read. */
 const MOST_ROWS = 10_000;
 
 const OF_BREAKDOWN = ['window_start', 'window_end'] as const;
 
-/** Returns the windows of a breakdown that have data, by their start, so that they are read only once. */
+/**
+ * Returns the report periods in a row of an answer that have data, by start time, so that the row is read only once.
+ */
 function windowsByStart(row: JsonObject): ReadonlyMap<number, readonly JsonObject[]> {
   const windows = present(row, 'windows');
   const byStart = new Map<number, JsonObject[]>();
@@ -123,8 +130,8 @@ function windowsByStart(row: JsonObject): ReadonlyMap<number, readonly JsonObjec
 }
 
 /**
- * Returns the row itself if the answer names the requested period. A seller that names no period may have answered for
- * the whole lifetime of the buy.
+ * Returns the row if the answer's `reporting_period` is one of the periods. An answer without a period is ignored,
+ * because it may be for the media buy's whole lifetime.
  */
 function wholeIn(data: JsonObject, row: JsonObject, periods: readonly Period[]): JsonObject | undefined {
   const said = present(data, 'reporting_period');
@@ -133,7 +140,8 @@ function wholeIn(data: JsonObject, row: JsonObject, periods: readonly Period[]):
 }
 
 /**
- * Returns the calendar days of a period as days of UTC, because a seller may repeat the requested dates in this form.
+ * Returns the period from midnight UTC to midnight UTC on the same dates, because a seller may repeat the requested
+ * dates in this form.
  */
 function inDates({ start, end }: Period, clock: Clock): Period {
   const midnightOf = (instant: number): number => windowAt('daily', clock, instant) * DAY_MS;
@@ -147,7 +155,10 @@ function isOfPeriod(of: JsonObject, [from, to]: readonly [string, string], { sta
   return begins === start && ends !== undefined && saysEnd(ends, end);
 }
 
-/** The members that a window may have, and its row as well. A member that is absent stays absent. */
+/**
+ * The members that are copied into a report, from a window of the answer or from the media buy's row. A member that is
+ * absent in the answer is absent in the report.
+ */
 const OF_WINDOW = ['totals', 'by_package', 'is_final', 'measurement_window', 'finalized_at'] as const;
 
 function reportOf(

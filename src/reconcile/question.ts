@@ -1,5 +1,5 @@
-// Sends a seller one request, and returns a failure as a value. All requests of the reconciler are sent by it,
-// including those of `compare` and `discover`.
+// Sends a seller one request, and returns a failure instead of throwing it. The reconciler, `compare` and `discover`
+// send their requests with it.
 import { refusedBy } from '../calls/refused-answer.ts';
 import { isJsonObject, present, textMember } from '../codec/members.ts';
 import { MAX_TEXT } from '../codec/printable.ts';
@@ -11,12 +11,12 @@ import { isOfKind } from '../shared/errors.ts';
 import { limited, orAborted } from '../shared/time-limits.ts';
 import type { Held, ReconcilerContext } from './context.ts';
 
-/** The outcome of a call to a seller. */
+/** The outcome of a call to a seller: the data in its answer, or the failure. */
 export type Answered = { readonly data: unknown } | Failed;
 
 export interface Failed {
   readonly failure: PollFailure;
-  /** The code in the seller's error, even if the error is temporary. */
+  /** The code in the seller's error answer, even if the error is temporary. */
   readonly code?: string;
   /** The original error, as the client threw it or the seller answered it. */
   readonly cause?: unknown;
@@ -28,7 +28,7 @@ const failed = (error: unknown): Failed => ({
   ...(isOfKind(error, SellerError) && { code: error.code }),
 });
 
-/** Sends a request to a seller, within the time limit. A failure is returned as a value. */
+/** Sends a request to a seller, with the time limit `callMs`. Returns a failure instead of throwing it. */
 export async function askSeller(
   { call, callMs, sessions }: ReconcilerContext,
   { sender }: Pick<Held, 'sender'>,
@@ -51,18 +51,18 @@ export async function askSeller(
   }
 }
 
-/** The pause for a busy seller that names none. A poller uses the same pause. Ms. */
+/** The pause before the next request, if a busy seller does not state one. Task polling uses the same pause. Ms. */
 const BUSY_MS = 30_000;
 
-/** Returns the pause after a failure; undefined if there is none. Ms. */
+/** Returns the time for which no requests are sent to the seller after a failure; undefined: no pause. Ms. */
 export function pauseOf(failure: PollFailure): number | undefined {
   const pauseMs = 'pauseMs' in failure ? failure.pauseMs : undefined;
   return pauseMs ?? (failure.kind === 'busy' ? BUSY_MS : undefined);
 }
 
 /**
- * Returns the cursor of the next page. Undefined: this is the last page. Null: there is a next page, but no usable
- * cursor.
+ * Returns the cursor of the next page in a seller's answer. Undefined: this is the last page. Null: there is a next
+ * page, but the answer has no usable cursor.
  */
 export function cursorIn(data: unknown): string | undefined | null {
   const pagination = isJsonObject(data) ? present(data, 'pagination') : undefined;

@@ -1,13 +1,16 @@
-// Reads streams together with the states of the events that claim their windows, in few atomic calls of the store
-// (owed.md §5.2). The account calls it.
+// Reads the streams (records) of media buys, and the progress of the events that bring their reports, in few
+// transactions of the store (owed.md §5.2). `reconciler.account` uses it.
 import { type BuyStream, buyStreamIn, isRegistered } from '../registrations/streams.ts';
 import type { RegistrationRow, RegistrationRows, StoreRegistrations } from '../stores/store.ts';
 import type { EventState } from './evaluate.ts';
 
-/** The row of a stream on a page. If the stream was requested by name, its value is not read yet. */
+/**
+ * The row of a media buy's stream (its record). If the query names the media buy, only the row's id is known, and its
+ * value is not read yet.
+ */
 export type NamedStream = Pick<RegistrationRow, 'sender' | 'id'> & { readonly value?: string };
 
-/** A stream, and the progress of the events that claim its windows. */
+/** The stream (record) of a media buy. `stateOf` returns the progress of an event that brings one of its reports. */
 export interface ReadStream {
   readonly agentUrl: string;
   readonly stream: BuyStream;
@@ -15,14 +18,15 @@ export interface ReadStream {
 }
 
 /**
- * The most streams of one seller that are read in one atomic call. The call starts again if one of them is written
- * meanwhile.
+ * The most records of media buys of one seller that are read in one transaction. The number is limited, because the
+ * transaction starts again if one of the rows is written meanwhile.
  */
 const MOST_IN_STEP = 100;
 
 /**
- * Reads the registered streams, in the given order. A stream without claims is used as the page has it. Any other is
- * read again, together with its events, in one atomic call.
+ * Reads the streams (records) of registered media buys, in the order of `names`. A claim links a report period to an
+ * event that brings its report and is not done. A stream with claims is read again together with these events, in one
+ * transaction. A stream without claims is taken from its `value` in `names`.
  */
 export async function readStreams(
   store: StoreRegistrations,
@@ -44,7 +48,10 @@ function readAlone({ sender: agentUrl, value }: NamedStream): ReadStream | undef
   return stream?.claims.length === 0 ? { agentUrl, stream, stateOf: () => undefined } : undefined;
 }
 
-/** Names all events at once, so that the store loads them together. */
+/**
+ * Reads a media buy's stream (its record) and the progress of its events. All events are requested together, so that
+ * the store can load them together.
+ */
 function readIn(rows: RegistrationRows, name: NamedStream | undefined): ReadStream | undefined {
   const row = name && rows.get('stream', name.id);
   if (!row) return undefined;
@@ -58,7 +65,7 @@ interface Step {
   readonly places: number[];
 }
 
-/** Groups streams by seller, at most `MOST_IN_STEP` in a group. The streams are already ordered by seller. */
+/** Groups rows of media buys by seller, at most `MOST_IN_STEP` in a group. The list must be ordered by seller. */
 function groupsOf(of: readonly { readonly sender: string; readonly at: number }[]): readonly Step[] {
   const steps: Step[] = [];
   for (const { sender, at } of of) {

@@ -1,5 +1,5 @@
-// Checks the options of `createReconciler`, makes its parts, and offers its methods. The entry calls it with the
-// runtime's clock, tests with their own.
+// Checks the options of `createReconciler`, and makes the reconciler. The package entry calls it with the timers of the
+// runtime.
 import { boundedCall } from '../calls/bounded-call.ts';
 import { createSessions } from '../calls/sessions.ts';
 import { onlyKnown, text, wholeNumber } from '../config/validate.ts';
@@ -40,31 +40,35 @@ export interface ReconcilerOptions {
   readonly registrations: Registrations;
   /**
    * Returns facts about the reports of a media buy, e.g. from the `reporting_capabilities` of its products; undefined
-   * for none. It is called when a media buy is first checked, and after each request about it.
+   * for none. It is called after each request to the seller about the media buy, even if the request failed.
    */
   readonly schedule?:
     ((buy: ScheduledBuy) => ReportSchedule | undefined | Promise<ReportSchedule | undefined>) | undefined;
   /** The delay of reports, if `schedule` gives none: ms after the end of a window. Default: 4 h. */
   readonly expectedDelayMs?: number | undefined;
   /**
-   * The time after the expected delay at which a window is missing and its report is requested, ms. Default: 300 000.
+   * The additional time after the expected delay, ms. Once it is over, a report counts as missing and is requested.
+   * Default: 300 000.
    */
   readonly graceMs?: number | undefined;
-  /** The time limit of a request, ms, at most 300 000. Another process asks after twice that time. Default: 20 000. */
+  /**
+   * The time limit of a request, ms, at most 300 000. If the process dies, another one takes over after twice that
+   * time. Default: 20 000.
+   */
   readonly callMs?: number | undefined;
   /** The most concurrent requests to one seller, of all processes together, including polls. Default: 4. */
   readonly perSeller?: number | undefined;
   /**
    * The time between two requests for the impairments of a media buy, ms, at least 60 000. It is also the time between
-   * two calls of a reader of `snapshot`. One request is about up to 100 media buys. Default: 900 000.
+   * two calls of a function that `snapshot` registered. One request is about up to 100 media buys. Default: 900 000.
    */
   readonly snapshotMs?: number | undefined;
   /** The most media buys that this process checks concurrently. Default: 16. */
   readonly concurrency?: number | undefined;
-  /** The time for which the account of a media buy is kept after its closing, ms, at least a day. Default: 365 days. */
+  /** The time for which the account of a closed media buy is kept, ms, at least a day. Default: 365 days. */
   readonly keepMs?: number | undefined;
   /**
-   * Returns the totals that you have booked for a media buy, or undefined for none. It is called once a media buy has
+   * Returns the totals that you have booked for a media buy, or undefined for none. It is called when a media buy has
    * ended, and by `compare`. It may take half of `callMs`. Absent: no totals are compared.
    */
   readonly ours?: ((buy: BookedBuy) => BuyTotals | undefined | Promise<BuyTotals | undefined>) | undefined;
@@ -72,12 +76,15 @@ export interface ReconcilerOptions {
   readonly tolerance?: TotalsTolerance | undefined;
 }
 
-/** Tracks the reports that sellers owe, and requests missing ones. `createReconciler` makes it. */
+/**
+ * Requests the reports that sellers owe and that did not arrive, and lists those that are missing. `createReconciler`
+ * makes it.
+ */
 export interface Reconciler {
-  /** Checks the receiver's store, settings and keys, like the receiver's `ready`. */
+  /** Checks the receiver's store, settings and keys. It is the receiver's own `ready`. */
   readonly ready: Receiver['ready'];
   /**
-   * Starts to reconcile in this process; several processes may do so. It resolves when it has begun. If it already
+   * Starts the reconciler in this process; it may run in several processes. Resolves when it has started. While it
    * runs, a further call has no effect. You may call it again after `stop`.
    */
   readonly start: () => Promise<void>;
@@ -86,7 +93,7 @@ export interface Reconciler {
    * effect.
    */
   readonly stop: () => Promise<void>;
-  /** `stop`, for `await using`. */
+  /** Calls `stop`, for `await using`. */
   readonly [Symbol.asyncDispose]: () => Promise<void>;
   /**
    * Returns a page of the account: for each media buy, the reports that are due, that came, and that are missing. It
@@ -94,25 +101,26 @@ export interface Reconciler {
    */
   readonly account: (query?: AccountQuery) => Promise<Account>;
   /**
-   * Registers the function that reads the states for a type of subscription events, e.g. `creative.status_changed`. You
-   * may call it before or after `start`. The function is called for each subscription with the type, every
-   * `snapshotMs`. A state that no webhook brought becomes an event with `source: 'pull'`, and so does its end.
-   * @throws ConfigError for a type that has a reader, or whose events are not about one thing each.
+   * Registers your function that reads the current states of one type from a seller, e.g. `creative.status_changed`.
+   * You may call it before or after `start`. Your function is called every `snapshotMs`, for each subscription with
+   * this type. A state, or the end of a state, that no webhook reported becomes an event with `source: 'pull'`.
+   * @throws ConfigError if the type already has a function, or if one of its events may be about several objects.
    */
   readonly snapshot: (type: string, read: SnapshotReader) => void;
   /**
    * Compares your totals of a media buy with the seller's now. If they differ, it raises the alarm `totals_differ`. It
    * works without `start`. The account of a closed media buy keeps the result.
-   * @throws ConfigError (rejects) without the option `ours`, CompareError if one side has no totals now.
+   * @throws ConfigError (rejects) without the option `ours`. CompareError if the media buy is unknown, `ours` fails, or
+   * the seller cannot be asked or has no totals.
    */
   readonly compare: (query: CompareQuery) => Promise<ComparedTotals>;
   /**
-   * Asks a seller for the running media buys and tasks of an account, and returns those that the store does not know in
-   * any state. Pass them to `registrations.adopt`, e.g. after a lost store. It adopts nothing, and works without
-   * `start`.
+   * Asks a seller for the running media buys and tasks of an account. Returns those that the store does not know,
+   * whatever their state. Pass them to `registrations.adopt`, e.g. after a lost store. `discover` adopts nothing, and
+   * works without `start`.
    *
    * A call reads up to 100 pages of each list, and `next` continues. If a later page fails, the entries so far are
-   * returned, with the error in `errors`. If nothing could be read, it rejects with the seller's error, e.g.
+   * returned, with the error in `errors`. If nothing could be read, `discover` rejects with the seller's error, e.g.
    * SellerError or SellerBusyError.
    * @throws RegistrationError (rejects) `request_invalid` for a wrong query.
    */
@@ -139,7 +147,7 @@ const COMPARED: Readonly<Record<keyof CompareQuery, true>> = { agentUrl: true, m
 /** The largest `keepMs`: a hundred years. Ms. */
 const MOST_KEEP_MS = 36_525 * DAY_MS;
 
-/** Returns the part of the context for totals. @throws ConfigError */
+/** Checks the options `ours` and `tolerance`. @throws ConfigError */
 function totalsOption({ ours, tolerance }: ReconcilerOptions): Pick<ReconcilerContext, 'totals'> {
   const given = givenTolerance(tolerance);
   if (ours === undefined) return {};
@@ -159,10 +167,10 @@ const QUERY: Readonly<Record<keyof AccountQuery, true>> = {
   limit: true,
 };
 
-/** The parts that tests replace. */
+/** The timers that the package entry supplies. */
 export type ReconcilerParts = Pick<ReconcilerContext, 'sleep' | 'lookMs'>;
 
-/** Makes a reconciler. @throws ConfigError */
+/** Checks the options, and makes a reconciler. @throws ConfigError if an option is missing or wrong. */
 export function reconcilerOf(
   options: ReconcilerOptions,
   { sleep, lookMs }: ReconcilerParts,
@@ -253,7 +261,7 @@ export function reconcilerOf(
       };
       return compareNow(context, tasks.hashes, of);
     },
-    // The module is loaded when it is first needed, because most owners never lose a store.
+    // The file is loaded at the first call, because most users never lose a store and so never call `discover`.
     discover: async (query) => (await import('./discover.ts')).discovered(asking, query),
     [STREAM_PAGES]: (query) => streamsOf(source, query),
   };

@@ -1,5 +1,5 @@
-// Checks each stream when it is due: notes which reports have come, and makes the most urgent call (owed.md §4).
-// `reconciler.start` runs its loop.
+// Checks the stream (record) of each media buy when it is due: finds missing reports, and makes the most urgent call
+// (owed.md §4). `reconciler.start` runs the loop.
 import type { RegistrationRow, RegistrationRows } from '../stores/store.ts';
 import { type BuyStream, buyStreamIn, isRegistered, streamRow } from '../registrations/streams.ts';
 import { type Place, takePlace } from '../registrations/places.ts';
@@ -26,16 +26,19 @@ import { askable, nextTry, stillMissed } from './missed.ts';
 import { type PullCall, pullCall } from './pull.ts';
 import { endedBuy, type Snapped, tellImpairments } from './tell-states.ts';
 
-/** The longest wait until a stream is checked again. Ms. */
+/** The longest time between two checks of a media buy. Ms. */
 const MOST_WAIT_MS = DAY_MS;
-/** The wait for an event that is about to be handled. Ms. */
+/** The time until the next check, if the event of a due report is not handled yet. Ms. */
 const PENDING_MS = 60_000;
 /**
- * The wait until a DEAD event is redriven or discarded, or until handlers are informed of the end of an impairment. Ms.
+ * The time until the next check while an event is DEAD, or while handlers are not informed of the end of an
+ * impairment. Ms.
  */
 const HELD_MS = 3_600_000;
 
-/** Makes the loop of this process. It runs until the signal aborts, and resolves when the running checks have ended. */
+/**
+ * Makes a function that checks due media buys until the signal aborts, and resolves when the running checks have ended.
+ */
 export const reconcileLoop = (context: ReconcilerContext): ((stopping: AbortSignal) => Promise<void>) =>
   dueLoop(context, {
     kind: 'stream',
@@ -45,7 +48,9 @@ export const reconcileLoop = (context: ReconcilerContext): ((stopping: AbortSign
 
 const NOTHING: Todo = { kind: 'nothing' };
 
-/** The outcome of a check: the call that is needed, and the stream before and after the check. */
+/**
+ * The result of a check: the call to the seller that is needed, and the media buy's record before and after the check.
+ */
 interface Begun {
   readonly todo: Todo;
   readonly before?: BuyStream;
@@ -54,7 +59,10 @@ interface Begun {
   readonly ended?: Snapped<BuyStream> | undefined;
 }
 
-/** Checks one stream, and makes the most urgent call. A further call is left to the next check. */
+/**
+ * Checks the stream (record) of one media buy, and makes the most urgent call. A further call is left to the next
+ * check.
+ */
 async function reconcileOne(
   context: ReconcilerContext,
   held: Held,
@@ -77,7 +85,10 @@ async function reconcileOne(
   if (todo.kind !== 'nothing') called();
 }
 
-/** Checks a stream in one atomic change: notes which reports have come, and chooses the call. */
+/**
+ * Updates a media buy's stream (its record) in one transaction: finds which reports have arrived, and chooses the call
+ * to the seller.
+ */
 function begun(context: ReconcilerContext, rows: RegistrationRows, held: Held, now: number): Begun {
   const row = heldRow(rows, 'stream', held);
   if (row?.dueAt == null) return { todo: NOTHING };
@@ -110,7 +121,10 @@ function begun(context: ReconcilerContext, rows: RegistrationRows, held: Held, n
   };
 }
 
-/** Postpones or closes a stream that needs no call. @returns the impairments that ended because the media buy ended. */
+/**
+ * Closes the stream (the record) of a media buy that needs no call, or sets the time of its next check.
+ * @returns the impairments that ended because the media buy ended; undefined if there are none to tell.
+ */
 function rested(
   context: ReconcilerContext,
   rows: RegistrationRows,
@@ -137,8 +151,8 @@ function rested(
 }
 
 /**
- * True if this check finds that the `final` report is absent. A media buy that ended before it was registered cannot
- * have sent its report here, so it is left out.
+ * True if this check is the first one to find that the `final` report is absent; the caller then raises an alarm. False
+ * for a media buy that ended before it was registered, because its report cannot have come here.
  */
 const isFinalMissed = (stream: BuyStream, before: BuyStream | undefined): boolean =>
   stream.final === 'absent' && before?.final === undefined && endAtOf(stream) > stream.since;
@@ -153,8 +167,8 @@ function todoOf(
 }
 
 /**
- * Raises the alarm that a media buy has ended without a `final` report (owed.md §7.3). It is raised once, because the
- * check has stored that.
+ * Raises the alarm that a media buy has ended without a `final` report (owed.md §7.3). The alarm is raised only once,
+ * because the check has stored `final: 'absent'`.
  */
 function announceAbsent({ parts }: ReconcilerContext, { sender }: Held, { mediaBuyId }: BuyStream): void {
   parts.raiseAlarm({
@@ -166,8 +180,8 @@ function announceAbsent({ parts }: ReconcilerContext, { sender }: Held, { mediaB
 }
 
 /**
- * Raises the alarm that a stream's time zone was corrected by its reports (owed.md §2.2). It is raised once, because
- * the check has stored that.
+ * Raises the alarm that reports have shown another time zone than the declared one (owed.md §2.2). The alarm is raised
+ * only once, because the check has stored `isAnnounced`.
  */
 function announceClock(
   { parts }: ReconcilerContext,
@@ -184,8 +198,9 @@ function announceClock(
 }
 
 /**
- * Returns the stream without claims of events that no longer exist, and without tries for windows that have arrived.
- * The alarm about the stream's clock is raised after the atomic change.
+ * Returns the media buy's record without claims (links to events) that no longer count, and without failed requests for
+ * reports that are no longer missing. If reports have shown another time zone, `isAnnounced` is set, so that the alarm
+ * about it is raised only once.
  */
 function cleaned(stream: BuyStream, owed: Owing): BuyStream {
   const gone = new Set(owed.gone);
@@ -202,8 +217,8 @@ function cleaned(stream: BuyStream, owed: Owing): BuyStream {
 type Wanted = 'ask' | 'totals' | PullCall;
 
 /**
- * Returns the most urgent call: first for the state of the buy, then for missing reports (owed.md §4.1), last for its
- * totals.
+ * Returns the most urgent call: first for the media buy's state, then for missing reports (owed.md §4.1), last for its
+ * totals. Undefined: no call is needed now.
  */
 function wantedOf(
   stream: BuyStream,
@@ -223,13 +238,16 @@ function wantedOf(
 }
 
 /**
- * True if the seller must be asked about a buy. It was never asked, or the buy was changed since. Or a window is
- * missing that had not ended at the last request. Or the flight is over now. Or the buy owes nothing but may go on, for
- * which it is asked once a day.
+ * True if the seller must be asked about a media buy:
+ *
+ * - The seller was never asked, or the media buy was changed since.
+ * - A window is missing that had not ended at the last request.
+ * - The flight (booked period) has ended since.
+ * - The media buy owes nothing but may go on, and the last request was a day ago.
  */
 function isToBeAsked(stream: BuyStream, owed: Owing, now: number): boolean {
   const { askedAt, changedAt = -Infinity } = stream;
-  // For a buy without reports, the seller is only asked after a change (owed.md §1.1).
+  // If no reports are requested, the seller is only asked after a change of the media buy (owed.md §1.1).
   if (!hasReports(stream)) return changedAt > (askedAt ?? -Infinity);
   if (askedAt === undefined || changedAt > askedAt) return true;
   if (isOver(stream, now) && !isOver(stream, askedAt)) return true;
@@ -247,7 +265,7 @@ interface Wait {
   readonly isOpenFor: OpenFor;
 }
 
-/** Returns the row of an open stream, with the time of its next check. */
+/** Returns the row of a media buy that stays open, with the time of its next check as `dueAt`. */
 function waiting(
   row: RegistrationRow,
   stream: BuyStream,
@@ -264,7 +282,7 @@ function waiting(
     owed.isPending ? now + PENDING_MS : Infinity,
     owed.held.length > 0 || isOpenFor === 'state' ? now + HELD_MS : Infinity,
   ];
-  // Times that have passed are ignored: what was due then now waits for one of the later times.
+  // Times that have passed are ignored, because this check has already considered them.
   const next = Math.min(...times.filter((at) => at > now), now + MOST_WAIT_MS);
   return streamRow(row, stream, 'open', { dueAt: Math.ceil(Math.max(next, now + LEAST_MS)) });
 }

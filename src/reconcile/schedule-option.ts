@@ -1,4 +1,5 @@
-// Adds the facts that the owner's function `schedule` returns to a stream (owed.md §1.2). Requests about buys call it.
+// Adds the facts that the option `schedule` returned to the stream (record) of a media buy (owed.md §1.2).
+// ask-seller.ts calls it.
 import { isJsonObject } from '../codec/members.ts';
 import { printableValue } from '../codec/printable-value.ts';
 import { onlyKnown } from '../config/validate.ts';
@@ -9,24 +10,26 @@ import { clockOf, FREQUENCIES, type Frequency } from '../windows/calendar.ts';
 import { joined, withTerms } from '../windows/terms.ts';
 import { placedAnew } from '../windows/stream.ts';
 
-/** The media buy for which `schedule` is called. */
+/** The media buy for which the option `schedule` is called. */
 export interface ScheduledBuy {
   /** The agent URL of the seller. */
   readonly agentUrl: string;
   readonly mediaBuyId: string;
-  /** The products of its packages, as far as they are known. */
+  /** The ids of the products in the media buy's packages, as far as they are known. */
   readonly productIds: readonly string[];
   /** Your own reference for the operation that made the media buy. */
   readonly ref?: string;
 }
 
 /**
- * Facts about a media buy's reports that you know better than the library. Most are in the product's
- * `reporting_capabilities`, which sellers give with products but not with media buys. Absent members keep their known
- * values.
+ * The result of the option `schedule`: facts about a media buy's reports that the library cannot know. Most are in the
+ * product's `reporting_capabilities`, which sellers give with products but not with media buys. Absent members keep
+ * their known values.
  */
 export interface ReportSchedule {
-  /** The product's `timezone`, in which days and months begin, e.g. `America/New_York`. Default: `UTC`. */
+  /**
+   * The time zone in which days and months begin (the product's `timezone`), e.g. `America/New_York`. Default: `UTC`.
+   */
   readonly timeZone?: string;
   /** The product's `expected_delay_minutes`. Default: the option `expectedDelayMs`. */
   readonly expectedDelayMinutes?: number;
@@ -36,7 +39,7 @@ export interface ReportSchedule {
   readonly dateRangeSupport?: 'date_range' | 'lifetime_only';
   /** The frequency of the reports, instead of the registered one. */
   readonly frequency?: Frequency;
-  /** The start of the flight, ISO 8601 with a zone, instead of the seller's. Requires `end`. */
+  /** The start of the booked period (flight), ISO 8601 with a zone, instead of the seller's. Requires `end`. */
   readonly start?: string;
   readonly end?: string;
 }
@@ -56,9 +59,9 @@ const KNOWN: Readonly<Record<keyof ReportSchedule, true>> = {
 };
 
 /**
- * Returns the stream with the owner's facts.
- * @param given the result of the owner's function.
- * @throws ConfigError
+ * Returns the media buy's record with the facts that the option `schedule` returned.
+ * @param given the result of `schedule`.
+ * @throws ConfigError if the result is invalid.
  */
 export function withSchedule(stream: BuyStream, given: unknown): BuyStream {
   if (given === undefined || given === null) return stream;
@@ -98,7 +101,7 @@ function withZone(stream: BuyStream, { timeZone }: ReportSchedule): BuyStream {
   if (typeof timeZone !== 'string' || !clockOf(timeZone)) {
     return fail(`timeZone ${JSON.stringify(printableValue(timeZone))} is not a time zone of this runtime.`);
   }
-  // The reports have already shown that the seller does not use this time zone.
+  // If reports have shown that the seller does not use this time zone, the zone that fits the reports is kept.
   if (stream.clock.source === 'reports' && stream.clock.declared === timeZone) return stream;
   return { ...stream, clock: { zone: timeZone, source: 'product' } };
 }

@@ -1,5 +1,5 @@
-// Reads a list of a seller page by page, until the list ends or a limit is reached (owed.md §10.2). Discovery reads
-// media buys and tasks with it.
+// Reads a seller's list of media buys or tasks page by page, until the list ends or a limit is reached (owed.md §10.2).
+// `reconciler.discover` uses it.
 import { utf8 } from '../codec/encoding.ts';
 import { MAX_TEXT, printableText } from '../codec/printable.ts';
 import { parseStrictObject } from '../codec/strict-json.ts';
@@ -11,26 +11,29 @@ import type { DiscoveryError } from './discover-types.ts';
 import type { Entries } from './discovered.ts';
 import { cursorIn } from './question.ts';
 
-/** The most pages of a list that one call reads, and that all calls with `next` read together. */
+/**
+ * `MOST_PAGES`: the most pages of a list that one call of `discover` reads. `MOST_IN_ALL`: the most pages that a call
+ * and its continuations with `next` read together.
+ */
 const MOST_PAGES = 100;
 const MOST_IN_ALL = 1000;
-/** The page size: the largest that the protocol allows. */
+/** The number of entries that are requested for a page: the most that the protocol allows. */
 export const A_PAGE = 100;
 
-/** A position in a list: the number of pages before it, and the cursor of the next page; '' at the beginning. */
+/** A position in a list: the number of pages before the next page, and its cursor ('' for the first page). */
 export type Behind = readonly [pages: number, cursor: string];
 
-/** The positions in the lists of a seller; absent: the list has ended. */
+/** The positions at which the next call continues the lists. A list without a position has ended. */
 export type Places = { readonly [K in DiscoveryError['of']]?: Behind | undefined };
 
 /** The positions at the beginning of all lists. */
 const BEGINNING: Places = { mediaBuys: [0, ''], tasks: [0, ''] };
 
-/** Returns the positions in the form of `next`; undefined if all lists have ended. */
+/** Returns the positions as the text of `next`; undefined if all lists have ended. */
 export const textOf = (places: Places): string | undefined =>
   Object.values(places).some((one) => one !== undefined) ? JSON.stringify(places) : undefined;
 
-/** Returns the positions in an `after`. @throws RegistrationError */
+/** Parses the text of `after` into positions. @throws RegistrationError if the text is not an earlier `next`. */
 export function placesIn(after: unknown): Places {
   if (after === undefined) return BEGINNING;
   const parsed = typeof after === 'string' ? parseStrictObject(utf8(after)) : undefined;
@@ -55,21 +58,21 @@ function isBehind(value: unknown): value is Behind {
   return isCount && typeof cursor === 'string' && cursor.length <= MAX_TEXT;
 }
 
-/** A list of a seller, and the functions that read it. */
+/** A list of a seller, and the functions that request and read its pages. */
 export interface SellerList<T> {
   readonly of: DiscoveryError['of'];
-  /** The name of the list in the answer. */
+  /** The member of the answer that has the list. */
   readonly name: string;
   /** Requests a page. */
   readonly ask: (pagination: { readonly max_results: number; readonly cursor?: string }) => Promise<unknown>;
-  /** Reads the entries of a page; undefined if the page has no such list. */
+  /** Reads the entries of a page; undefined if the answer has no such list. */
   readonly read: (data: unknown) => Entries<T> | undefined;
   readonly idOf: (one: T) => string;
-  /** Returns those entries of a page that the store does not know. */
+  /** Returns the entries of a page that the store does not know. */
   readonly unknown: (found: readonly T[]) => Promise<readonly T[]>;
 }
 
-/** The result of reading a list. */
+/** The result of reading the pages of a list. */
 export interface ListRead<T> {
   readonly found: readonly T[];
   readonly errors: readonly DiscoveryError[];
@@ -80,7 +83,9 @@ export interface ListRead<T> {
   readonly next?: Behind;
 }
 
-/** Reads a list from a position on. An error ends the reading, and the entries so far are returned. */
+/**
+ * Reads a list from a position on. An error ends the reading, and the result then has the entries of the earlier pages.
+ */
 export async function readList<T>(list: SellerList<T>, [before, first]: Behind): Promise<ListRead<T>> {
   const reading = readingOf(list, first);
   let cursor = first;
@@ -92,7 +97,7 @@ export async function readList<T>(list: SellerList<T>, [before, first]: Behind):
       if (next === undefined) return reading.read();
       cursor = next;
     } catch (thrown) {
-      // While the store is unavailable it is unknown which entries are new.
+      // A `Fault` means that the store is unavailable. It is then unknown which entries are new, so none are returned.
       if (isOfKind(thrown, Fault)) throw thrown;
       return { ...reading.read(errorOf(list.of, thrown)), thrown, ...(mayHelp(thrown) && { next: behind }) };
     }
@@ -104,7 +109,7 @@ function readingOf<T>(list: SellerList<T>, first: string) {
   const found: T[] = [];
   const [ids, cursors] = [new Set<string>(), new Set([first])];
   let [pages, unfit, left] = [0, 0, 0];
-  /** Adds the entries of a page. @returns true if all of them came before. */
+  /** Adds the entries of a page. @returns true if the page only repeats entries of earlier pages. */
   const add = async (entries: Entries<T>): Promise<boolean> => {
     pages += 1;
     unfit += entries.unfit;
@@ -122,9 +127,9 @@ function readingOf<T>(list: SellerList<T>, first: string) {
       errors: [...(error ? [error] : []), ...skipped(list.of, { unfit, left })],
     }),
     /**
-     * Reads a page.
-     * @returns the cursor of the next page.
-     * @throws RegistrationError if no page can be read after this one.
+     * Adds a page that the seller sent.
+     * @returns the cursor of the next page; undefined after the last page.
+     * @throws RegistrationError if the page has no list, or if no page can be read after it.
      */
     take: async (data: unknown, before: number): Promise<string | undefined> => {
       const entries = list.read(data);
@@ -161,7 +166,7 @@ function skipped(
   ];
 }
 
-/** Returns the error that is reported together with the entries so far. */
+/** Converts the error that ended the reading into an entry of `errors`. */
 function errorOf(of: DiscoveryError['of'], thrown: unknown): DiscoveryError {
   const failure = failureOf(thrown);
   return { of, code: printableText(codeOf(thrown, failure)), message: failure.message };
@@ -175,10 +180,10 @@ function codeOf(thrown: unknown, failure: PollFailure): string {
   return failure.kind === 'refused' && failure.code !== '' ? failure.code : 'unanswered';
 }
 
-/** The code for a seller that has no such list. */
+/** The error code for a seller that has no operation for the list. */
 export const NO_LIST = 'no_operation';
 
-/** True if the same request may be answered later. */
+/** True if the seller may answer the same request later, so that it is worth a further call with `next`. */
 function mayHelp(thrown: unknown): boolean {
   const { kind } = failureOf(thrown);
   return (kind === 'busy' || kind === 'failed') && !isOfKind(thrown, RegistrationError);

@@ -1,5 +1,5 @@
-// Reads the impairments of a media buy in an answer of `get_media_buys` (owed.md §6.3). It is pure. Snapshots and
-// requests about buys call it through tell-states.ts.
+// Reads the impairments of a media buy in an answer of `get_media_buys` (owed.md §6.3). The functions are pure.
+// tell-states.ts calls them.
 import { isJsonObject, type JsonObject, present, textMember } from '../codec/members.ts';
 import { instantIn } from '../registrations/asked-reports.ts';
 import type { SnapshotAnswer, SnapshotEntry } from '../states/judge.ts';
@@ -10,14 +10,14 @@ import { countedInstant, MAX_STATE_ID, stateWord } from '../states/states.ts';
 const MOST_ENTRIES = 10_000;
 
 /**
- * Returns the impairments in a row.
- * @param row the row of the media buy.
+ * Reads the impairments in a media buy's row of an answer.
  * @param askedAt the time of the request, on the store's clock.
  * @returns undefined if the row says nothing about impairments.
  */
 export function impairmentsIn(row: JsonObject, askedAt: number): SnapshotAnswer | undefined {
   const asOf = countedInstant(instantIn(row, 'status_as_of'), askedAt);
-  // A terminal buy stays terminal, so the time of the seller's answer is not needed.
+  // A terminal media buy has no impairments. It stays terminal, so the time that the seller states for its answer does
+  // not matter.
   if (isTerminalBuy(textMember(row, 'status'))) return nothingImpaired(askedAt);
   const said = { isTerminal: false, askedAt, ...(asOf !== undefined && { asOf }) };
   const list = present(row, 'impairments');
@@ -25,7 +25,7 @@ export function impairmentsIn(row: JsonObject, askedAt: number): SnapshotAnswer 
   return list === undefined && textMember(row, 'health') === 'ok' ? { entries: [], ...said } : undefined;
 }
 
-/** Returns the answer that a terminal media buy has no impairments. @param askedAt on the store's clock, Unix ms. */
+/** Makes the answer that a terminal media buy has no impairments. @param askedAt on the store's clock, Unix ms. */
 export const nothingImpaired = (askedAt: number): SnapshotAnswer => ({
   entries: [],
   isTerminal: true,
@@ -46,7 +46,7 @@ function entriesIn(list: readonly unknown[], now: number): Entries {
   return { entries: [...entries.values()], ...(isPartial && { isPartial }) };
 }
 
-/** Reads one impairment. @returns undefined if it has no valid id. */
+/** Reads one impairment. @returns undefined if the impairment has no valid id. */
 function entryIn(one: unknown, now: number): SnapshotEntry | undefined {
   const id = isJsonObject(one) ? textMember(one, 'impairment_id') : undefined;
   if (!isJsonObject(one) || !id || id.length > MAX_STATE_ID) return undefined;

@@ -1,5 +1,5 @@
-// Asks a seller for the impairments of its open media buys, a hundred in a call (owed.md §6.2). `reconciler.start` runs
-// its loop. A round is one pass, in which each open stream of the seller is requested once.
+// Requests the impairments of a seller's open media buys, a hundred in a call (owed.md §6.2). `reconciler.start` runs
+// the loop. A round is one pass, in which the impairments of each open media buy are requested once.
 import type { JsonObject } from '../codec/members.ts';
 import type { Declared } from '../keys/declarations.ts';
 import type { JsonObject as Arguments } from '../registrations/answer-json.ts';
@@ -19,7 +19,7 @@ import { snappedBuy, type Snapped, tellImpairments } from './tell-states.ts';
 
 /** The most media buys in one call. */
 const MOST_BUYS = 100;
-/** The wait after the first failed request. It doubles with each further failure. Ms. */
+/** The wait after the first failed request. It doubles with each further failure, up to `snapshotMs`. Ms. */
 const FAILED_MS = 60_000;
 
 export const roundLoop = (
@@ -35,17 +35,20 @@ export const roundLoop = (
     failed: 'The impairments of media buys could not be read: they are asked for again.',
   });
 
-/** The media buys that are requested together. */
+/** The media buys that one call requests together. */
 interface Batch {
-  /** The ids of the streams' rows, by media buy. */
+  /** The ids of the rows that store the media buys' streams (records), by media buy id. */
   readonly ids: ReadonlyMap<string, string>;
-  /** The number of streams on the page, including those that are not requested. */
+  /** The number of media buys on the page of the store, including those that are not requested. */
   readonly found: number;
-  /** The cursor of the next page. */
+  /** The store's cursor for the next page. */
   readonly next?: string | undefined;
 }
 
-/** Checks a row, with at most one call. The next check continues after this batch. */
+/**
+ * Requests the impairments of the next batch of media buys, with at most one call to the seller. Then ends the loop's
+ * wait (`called`), because the row may be due again.
+ */
 async function lookAtRound(
   context: ReconcilerContext,
   row: RegistrationRow,
@@ -63,7 +66,8 @@ async function lookAtRound(
 }
 
 /**
- * First asks the seller for its capabilities. They decide if its impairments are requested, and if an alarm is raised.
+ * Asks the seller for its capabilities at the beginning of a round (one pass over its media buys). They decide if
+ * impairments are requested, and if an alarm is raised for a missed webhook.
  */
 function learn(
   { capabilities, sessions, callMs }: ReconcilerContext,
@@ -71,22 +75,23 @@ function learn(
   { ref }: SnapshotRound,
   stopping: AbortSignal,
 ): Promise<void> {
-  // The lease is twice `callMs`, and the request that follows may take `callMs`.
+  // This request for capabilities gets half of `callMs`. The request for impairments may take `callMs`, and both must
+  // fit into the row's lease, which is twice `callMs`.
   const limit = { ms: callMs / 2, reason: 'the snapshot is to be read' };
   return limited(limit, stopping, (signal) =>
     capabilities.ask({ agentUrl: sender, sessions, ...(ref !== undefined && { ref }) }, signal),
   ).catch(() => undefined);
 }
 
-/** True unless a seller declares that impairments cannot be requested from it (owed.md §6.2). */
+/** True unless the seller declares that its impairments cannot be requested (owed.md §6.2). */
 const hasSnapshots = ({ surfaces }: Declared): boolean =>
   surfaces === undefined || surfaces.includes('snapshot') || surfaces.includes('webhook');
 
-/** True for editions before 3.1, which have no impairments. */
+/** True for editions of the protocol before 3.1, which have no impairments. */
 const isBefore31 = (edition: string | undefined): boolean =>
   edition !== undefined && /^(?:[0-2]\.|3\.0$)/.test(edition);
 
-/** The edition that the owner has set for the receiver. */
+/** Returns the protocol edition that the receiver is configured for; undefined if none is configured. */
 function editionOf({ parts }: ReconcilerContext): string | undefined {
   const { name, keyPurposes } = parts.config.edition;
   return keyPurposes && name;
@@ -110,11 +115,11 @@ async function batchOf(
   return { ids: new Map(ids), found: rows.length, next };
 }
 
-/** False for a media buy that is over and has no open impairment. */
+/** False for a media buy that is terminal and has no open impairment. */
 const mayBeImpaired = ({ status, states = [] }: BuyStream): boolean =>
   !isTerminalBuy(status) || states.some(({ isEnded }) => !isEnded);
 
-/** Skips a page of streams if none of them has to be requested. */
+/** Goes on to the next page of media buys without a call, because no impairments have to be requested for this page. */
 async function passed(
   { rows: store, snapshotMs }: ReconcilerContext,
   held: RegistrationRow,
@@ -122,7 +127,8 @@ async function passed(
 ): Promise<void> {
   await store.run(held.sender, (rows, now) => {
     const row = heldRow(rows, 'snapshot', held);
-    // If no stream is left and none was added, the row is deleted.
+    // If no open media buy is left, the row of the round is deleted, unless a media buy was added since the row was
+    // read.
     const isEmpty = batch.found === 0 && roundIn(held).after === undefined;
     if (row && isEmpty && row.value === held.value) rows.save({ ...row, dueAt: null, expiresAt: 1 });
     else if (row) rows.save(behind(row, batch, { now, snapshotMs, failures: roundIn(row).failures ?? 0 }));
@@ -166,7 +172,7 @@ const argumentsOf = ({ account, page }: SnapshotRound, { ids }: Batch): Argument
   pagination: { max_results: MOST_BUYS, ...(page && { cursor: page.cursor }) },
 });
 
-/** A request, and its outcome. */
+/** A request for impairments, and its outcome. */
 interface Asked {
   readonly answered: Answered;
   readonly askedAt: number;
@@ -174,7 +180,10 @@ interface Asked {
   readonly isStopping: boolean;
 }
 
-/** Stores the answer and continues the round, in one atomic change. @returns the news, by media buy. */
+/**
+ * Stores the impairments in an answer, and the position of the next request, in one transaction.
+ * @returns the changes for the handlers, by media buy.
+ */
 function take(
   { rows: store, snapshotMs, leaseMs }: ReconcilerContext,
   held: Held,
@@ -202,8 +211,8 @@ function take(
 }
 
 /**
- * Stores a snapshot in the stream of its media buy. If the buy has changed, a request about it becomes due (owed.md
- * §6.3).
+ * Stores the impairments of one media buy in its stream (record). If the media buy has changed, a request about its
+ * state becomes due (owed.md §6.3).
  */
 function noted(
   rows: RegistrationRows,
@@ -218,8 +227,8 @@ function noted(
   const one = snappedBuy({ rows, ...times }, known, said);
   const isChanged = isAnother(known, said, times.now);
   const stream = isChanged ? { ...one.holder, changedAt: times.now } : one.holder;
-  // If a process is checking the stream now, it continues: its facts are as new, or the next snapshot shows a
-  // difference.
+  // If a process may be checking the media buy now, `dueAt` stays. That process reads facts that are as new. If it does
+  // not, the next snapshot shows the difference again.
   const isLater = (row.dueAt ?? Infinity) > times.now + leaseMs;
   const dueAt = isChanged && isLater ? Math.ceil(times.now) : row.dueAt;
   if (stream !== known) rows.save(streamRow(row, stream, 'open', { dueAt }));
@@ -227,14 +236,14 @@ function noted(
 }
 
 /**
- * The shortest time between two requests that are made only because of a new revision, because a seller may give a new
- * one each time. Ms.
+ * The shortest time between two requests that are made only because of a new revision. A seller may send a new revision
+ * in each answer. Ms.
  */
 const REVISED_MS = 3_600_000;
 
 /**
- * True if a media buy has changed since the seller was asked about it. For a buy without reports, only its end is a
- * relevant change.
+ * True if a media buy has changed since the seller was asked about its state. If the seller was never asked (e.g. no
+ * reports are requested), only the end of the media buy is a change.
  */
 function isAnother(known: BuyStream, said: JsonObject, now: number): boolean {
   const { status, revision = known.revision } = standingIn(said);
@@ -254,8 +263,9 @@ interface Gone {
 }
 
 /**
- * Returns the row after a request. Further pages of an answer are read as long as they contain requested media buys.
- * Each batch is requested once in a round, even if that fails. So a round has no more calls than its media buys need.
+ * Returns the row after a request for a batch of media buys. Further pages of the seller's list are read as long as the
+ * last page had some of these media buys. Then the next batch follows, even if the request failed. So a seller gets no
+ * more calls than its media buys need.
  */
 function goneOn(
   row: RegistrationRow,
@@ -272,7 +282,10 @@ function goneOn(
   return behind(roundRow(row, { ...round, began }, now), batch, { now, snapshotMs, failures });
 }
 
-/** Returns the row after a batch: the next batch is due at once, and the next round at its time. */
+/**
+ * Returns the row after a batch of media buys. The next batch is due immediately, or after a wait if the request
+ * failed. After the last batch, the row is due `snapshotMs` after the first batch began.
+ */
 function behind(
   row: RegistrationRow,
   { found, next }: Batch,

@@ -1,5 +1,5 @@
-// Reads the current states for subscriptions with functions of the owner (owed.md §6.8). The loop of snapshots calls
-// it; `reconciler.snapshot` registers the functions.
+// Reads the current states of objects that a subscription reports, e.g. creatives, with the functions that
+// `reconciler.snapshot` registered (owed.md §6.8). The loop in snapshots.ts calls it.
 import { isJsonObject, type JsonObject } from '../codec/members.ts';
 import { printableValue } from '../codec/printable-value.ts';
 import { onlyKnown } from '../config/validate.ts';
@@ -17,11 +17,11 @@ import type { RegistrationRow, RegistrationRows } from '../stores/store.ts';
 import { heldRow, type ReconcilerContext } from './context.ts';
 import { snapped, type Snapped, tellStates } from './tell-states.ts';
 
-/** The subscription whose states a `SnapshotReader` must read. */
+/** The subscription for which your `SnapshotReader` must return the states. */
 export interface SnapshotQuery {
   /** The agent URL of the seller. */
   readonly agentUrl: string;
-  /** The seller's id of the account. Absent if the subscription is for the whole agent. */
+  /** The seller's id of the subscription's account. Absent if the subscription is for the whole agent. */
   readonly accountId?: string;
   readonly subscriberId: string;
   /** The `ref` of the subscription. */
@@ -30,36 +30,36 @@ export interface SnapshotQuery {
   readonly signal: AbortSignal;
 }
 
-/** The state of one thing, e.g. of a creative, as a `SnapshotReader` returns it. */
+/** The current state of one object, e.g. of a creative, as a `SnapshotReader` returns it. */
 export interface SnapshotState {
-  /** The id that events use for the thing, e.g. the `creative_id`. */
+  /** The id that events use for the object, e.g. the `creative_id`. */
   readonly id: string;
-  /** The time of its last change, as the seller states it, RFC 3339 with a zone. */
+  /** The time of the object's last change, as the seller states it, RFC 3339 with a zone. */
   readonly observedAt?: string | undefined;
-  /** The payload of an event that reports the state, as JSON. A handler gets it unchanged. */
+  /** The payload that an event about this state would have, as JSON. A handler gets it unchanged. */
   readonly payload: Readonly<Record<string, unknown>>;
 }
 
 /**
- * Returns all states that are current at the seller, at most 1 000. A state that was reported before and is absent now
- * has ended.
+ * Your function that `reconciler.snapshot` registers. It returns all states that are current at the seller, at most
+ * 1 000. A state that was reported before, and is absent now, has ended.
  */
 export type SnapshotReader = (
   query: SnapshotQuery,
 ) => readonly SnapshotState[] | Promise<readonly SnapshotState[]>;
 
-/** The readers of a process, by event type. */
+/** The functions that `reconciler.snapshot` registered in this process, by event type. */
 export type Readers = ReadonlyMap<string, SnapshotReader>;
 
-/** The row of a subscription and an event type. */
+/** The row that stores the states of one event type for one subscription. */
 interface ReaderRow extends StateHolder {
   readonly type: string;
   readonly subscriberId: string;
-  /** The time at which the row was made, on the store's clock, Unix ms. */
+  /** The time at which the row was added, on the store's clock, Unix ms. */
   readonly since: number;
 }
 
-/** Checks a reader and its type. @throws ConfigError */
+/** Checks the arguments of `reconciler.snapshot`. @throws ConfigError */
 export function requireReader(readers: Readers, type: unknown, read: unknown): void {
   const fail = (what: string): never => {
     throw new ConfigError(`snapshot: ${what}`);
@@ -76,7 +76,10 @@ export function requireReader(readers: Readers, type: unknown, read: unknown): v
     fail(`${type as string} has a reader already. Give one function for each type.`);
 }
 
-/** Makes rows for subscriptions that have none, in a loop. It runs until the signal aborts. */
+/**
+ * Makes a loop that adds the missing rows for subscriptions whose event type has a registered function. It runs until
+ * the signal aborts.
+ */
 export function readerRowsLoop(
   context: ReconcilerContext,
   hashes: Hashes,
@@ -87,7 +90,8 @@ export function readerRowsLoop(
   return async (stopping) => {
     let nextAt = 0;
     while (!stopping.aborted) {
-      // A reader may be registered at any time. Otherwise subscriptions are searched as often as they are read.
+      // Subscriptions are searched immediately if a function was registered since the last search. Otherwise they are
+      // searched every `snapshotMs`.
       const isNew = [...readers.keys()].some((type) => !found.has(type));
       if (isNew || parts.now() >= nextAt) {
         try {
@@ -104,7 +108,7 @@ export function readerRowsLoop(
   };
 }
 
-/** Makes the rows of subscriptions that do not have one yet. */
+/** Adds the missing rows: one for each subscription and event type with a registered function. */
 async function addReaderRows(
   { rows: store }: ReconcilerContext,
   hashes: Hashes,
@@ -140,13 +144,22 @@ function addReaderRow(
 
 const readerRowIn = ({ value }: RegistrationRow): ReaderRow => JSON.parse(value) as ReaderRow;
 
-/** True if the row belongs to a reader. */
+/**
+ * True if the row stores the states of a subscription. Other rows of kind `snapshot` are for the impairments of media
+ * buys.
+ */
 export const isReaderRow = (row: RegistrationRow): boolean => 'type' in readerRowIn(row);
 
-/** The time for which a process that has no reader for a row leaves it to other processes. Ms. */
+/**
+ * If this process has no function for the event type of a due row, it leaves the row to other processes for this
+ * time. Ms.
+ */
 const LEFT_MS = 60_000;
 
-/** Reads the states of a subscription, if that is due. */
+/**
+ * Calls the registered function for the states of a subscription, stores the states, and passes changes to the
+ * handlers.
+ */
 export async function lookAtStates(
   context: ReconcilerContext,
   readers: Readers,
@@ -184,7 +197,10 @@ interface BegunRead {
   readonly askedAt: number;
 }
 
-/** Begins to read. If the subscription no longer exists, its row is deleted. */
+/**
+ * Returns the query for the registered function. If the subscription no longer exists, deletes the row.
+ * @returns undefined if nothing is read now.
+ */
 function begin(
   rows: RegistrationRows,
   held: RegistrationRow,
@@ -213,8 +229,9 @@ function begin(
 }
 
 /**
- * Returns the states that the owner's function returns.
- * @returns undefined if the function failed, or returned something else: then nothing changes.
+ * Calls the registered function, and returns its states.
+ * @returns undefined if the function failed or returned something invalid. Then nothing changes, and an alarm is
+ * raised.
  */
 async function answerOf(
   { parts, callMs }: ReconcilerContext,
@@ -238,7 +255,7 @@ async function answerOf(
 
 const STATE: Readonly<Record<keyof SnapshotState, true>> = { id: true, observedAt: true, payload: true };
 
-/** Checks a list of states. @throws ConfigError */
+/** Checks the states that a registered function returned. @throws ConfigError */
 function entriesIn(type: string, given: unknown, now: number): readonly SnapshotEntry[] {
   if (!Array.isArray(given))
     throw new ConfigError('it returned no list. Return [{ id, observedAt, payload }].');

@@ -1,5 +1,5 @@
-// Describes the account of one media buy, from its stream and the windows that it owes (owed.md §5.1). It is pure. The
-// account, the metrics and `proto-webhooks owed` use it.
+// Describes the reports of one media buy as `reconciler.account` returns them, from its stream (its record) and the
+// windows that it owes (owed.md §5.1). The functions are pure. The metrics and `proto-webhooks owed` use them too.
 import type { BuyStream, ComparedTotals } from '../registrations/streams.ts';
 import { statesIn } from '../states/states.ts';
 import type { Frequency } from '../windows/calendar.ts';
@@ -10,48 +10,53 @@ import { MOST_TERMS } from '../windows/terms.ts';
 import type { Owing, Tolerance } from './evaluate.ts';
 import { unpullable } from './pull.ts';
 
-/** The reports of one media buy. */
+/** The account of one media buy: the reports that are due, that arrived, and that are missing. */
 export interface StreamAccount {
   readonly agentUrl: string;
   readonly mediaBuyId: string;
-  /** The frequency of the reports; null: none are requested. */
+  /** The frequency of the reports; null: no reports are requested. */
   readonly frequency: Frequency | null;
   /**
    * The time zone in which days and months begin, and its source. `product`: the option `schedule`. `reports`: two
-   * consecutive periods fit UTC and not the declared zone.
+   * consecutive periods fit UTC and not the declared zone. `default`: UTC, because no zone is declared.
    */
   readonly zone: { readonly value: string; readonly source: 'product' | 'reports' | 'default' };
   readonly windows: {
-    /** The number of windows that are due now. */
+    /** The number of windows (report periods) that are due now. */
     readonly due: number;
-    /** The numbers of windows whose first report came by a webhook, and by a request. Their handlers have completed. */
+    /**
+     * The number of windows whose first report came by a webhook (`byWebhook`), or by a request to the seller
+     * (`byPull`), and was handled.
+     */
     readonly byWebhook: number;
     readonly byPull: number;
-    /** The number of reports whose window had already been brought by another event. */
+    /** The number of reports that came for a window for which another event had already brought a report. */
     readonly repeated: number;
   };
   readonly missing: readonly MissingWindow[];
-  /** The windows whose event is DEAD: redrive or discard that event. */
+  /** The report periods whose event is DEAD (its handler has failed for good): redrive or discard that event. */
   readonly held: readonly HeldWindow[];
-  /** The latest reported periods that fit no window of the media buy. Their events were handled. */
+  /**
+   * The latest reported periods that fit no period for which the media buy owes a report. Their events were handled.
+   */
   readonly unaligned: readonly { readonly start: string; readonly end: string; readonly key: string }[];
   /** The impairments that are open, and those that ended within the last 30 days. */
   readonly impairments: readonly ImpairmentAccount[];
   /** The reason why it is unknown which reports the media buy owes. */
   readonly unverifiable?: string;
   /**
-   * The `final` report: it came, or it did not come in time. Absent if that is not known yet, or no reports are
-   * requested.
+   * `received`: the `final` report came. `absent`: it did not come in time. Absent if neither is known yet, or if no
+   * reports are requested.
    */
   readonly final?: 'received' | 'absent';
   /**
-   * The result of comparing totals, or the reason why they are not compared. Present if `ours` is given and the media
-   * buy has ended.
+   * The result of comparing totals, or the error because of which they are not compared. Present if the option `ours`
+   * is given and the media buy has ended.
    */
   readonly totals?: TotalsAccount | { readonly error: string };
-  /** True if the media buy has ended, and nothing remains to be done for it. */
+  /** True if the media buy has ended, and the reconciler has nothing left to do for it. */
   readonly closed: boolean;
-  /** The time of its closing, ISO 8601. */
+  /** The time at which the media buy was closed, ISO 8601. */
   readonly closedAt?: string;
 }
 
@@ -66,28 +71,28 @@ export interface ImpairmentAccount {
   /** The `impairment_id`. */
   readonly id: string;
   readonly state: 'open' | 'ended';
-  /** The time of its last change, ISO 8601, on the seller's clock if the seller stated it. */
+  /** The time of the impairment's last change, ISO 8601, on the seller's clock if the seller stated it. */
   readonly observedAt: string;
-  /** The channel by which the last change came. */
+  /** The channel by which the last change became known. `pull`: a request to the seller. */
   readonly source: 'webhook' | 'pull';
 }
 
-/** A window that is due, but whose report did not come. */
+/** A window (report period) that is due, and whose report did not come. */
 export interface MissingWindow {
-  /** ISO 8601, in UTC. */
+  /** The start of the period, ISO 8601 in UTC. */
   readonly start: string;
   readonly end: string;
-  /** The time at which its report was due, ISO 8601. */
+  /** The time at which the report was due, ISO 8601. */
   readonly dueAt: string;
-  /** The number of failed requests for it; 0 if it is no longer requested. */
+  /** The number of failed requests for the report. 0 if it was not requested yet, or is no longer requested. */
   readonly tries: number;
-  /** The error of the last request, or the reason why it cannot be requested. */
+  /** The error of the last request for the report, or the reason why it cannot be requested. */
   readonly lastError?: string;
   /** False if the report cannot be requested: contact the seller. */
   readonly recoverable: boolean;
 }
 
-/** A window whose event is DEAD. */
+/** A window (report period) whose event is DEAD: the report came, but its handler has failed for good. */
 export interface HeldWindow {
   readonly start: string;
   readonly end: string;
@@ -97,14 +102,17 @@ export interface HeldWindow {
 
 const iso = (ms: number): string => new Date(ms).toISOString();
 
-/** The most windows of one media buy that are listed: a year of hours. */
+/** The most report periods of one frequency that are listed for a media buy: more than a year of hours. */
 const MOST_LISTED = 10_000;
 
-/** True if no window of a stream is missing or held, and the stream is not unverifiable (owed.md §5.1). */
+/**
+ * True if no report of a media buy is missing or held (DEAD event), and it is known which reports are owed
+ * (owed.md §5.1).
+ */
 export const isWhole = ({ missing, held, unverifiable }: StreamAccount): boolean =>
   missing.length === 0 && held.length === 0 && unverifiable === undefined;
 
-/** The additional facts about a stream: the windows that it owes, and the time of the evaluation. */
+/** The report periods that a media buy owes, and the time and settings with which they were computed. */
 export interface Seen {
   readonly owed: Owing;
   readonly now: number;
@@ -149,9 +157,8 @@ function totalsIn({ totals }: BuyStream): Pick<StreamAccount, 'totals'> {
 }
 
 /**
- * True if something of a stream is newer than `since` (owed.md §9.2). It may be the media buy, terms, end, closing,
- * totals, a state, or the end of a window. An unverifiable stream is always news, because it is unknown since when it
- * is unverifiable.
+ * True if a media buy has news after `since`: its registration, terms, end, closing, totals, an impairment, or the end
+ * of a period (owed.md §9.2). While it is unknown which reports a media buy owes, it always counts as news.
  */
 export function isNews(stream: BuyStream, owed: Owing, since: number): boolean {
   const { terms, unplaced } = stream;
@@ -171,8 +178,8 @@ export function isNews(stream: BuyStream, owed: Owing, since: number): boolean {
 }
 
 /**
- * Returns the reason why a stream is unverifiable; otherwise undefined. A stream is never called complete if it is
- * unknown what it owes.
+ * Returns the reason why it is unknown which reports a media buy owes; undefined if it is known. The account of such a
+ * media buy is never complete.
  */
 function unverifiableIn(stream: BuyStream): string | undefined {
   const { unverifiable, terms } = stream;

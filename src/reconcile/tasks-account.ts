@@ -1,5 +1,5 @@
-// Counts the operations of the account, and lists those that need attention (owed.md §9). The account calls it. It
-// reads all rows page by page, and keeps only the few that it lists.
+// Counts operations (calls to sellers, and the tasks that they started), and lists those that need attention
+// (owed.md §9). account.ts calls it. It reads all rows page by page, and keeps only the few that it lists.
 import type { Hashes } from '../crypto/engine.ts';
 import { allRows } from '../registrations/operation-rows.ts';
 import { type OperationState, type Stored, storedIn } from '../registrations/operation.ts';
@@ -7,16 +7,21 @@ import { type Watch, watchIn } from '../registrations/watch-task.ts';
 import { storedId } from '../stages/ids.ts';
 import type { RegistrationRow, RegistrationRows, StoreRegistrations } from '../stores/store.ts';
 
-/** The operations of the seller, or of all sellers: how many there are in each state, and which need attention. */
+/**
+ * The counts of operations (calls and their tasks) by state, of one seller or of all, and those that need attention.
+ */
 export interface TaskCounts {
   readonly ended: number;
   /** The number of calls without an answer and of tasks that have not ended. */
   readonly open: number;
   /** The number of tasks that are no longer polled, but have not ended. */
   readonly unresolved: number;
-  /** The number of calls for which it is unknown if they were performed. */
+  /** The number of calls for which it is unknown if the seller performed them. */
   readonly orphaned: number;
-  /** The time of registration of the oldest open, unresolved or orphaned one, Unix ms; absent if there is none. */
+  /**
+   * The time of registration of the oldest operation that is counted here, even if it has ended. Unix ms; absent if
+   * there is none.
+   */
   readonly since?: number;
   /**
    * The number of operations that were registered after the query's `since`, and of those that ended after it. Absent
@@ -26,22 +31,22 @@ export interface TaskCounts {
   readonly changed?: { readonly registered: number; readonly ended: number };
   /**
    * Up to 100 operations that need attention, the oldest first. If there are more, unresolved and orphaned ones come
-   * before open ones. With `since`, only those that were registered, orphaned or left unresolved after it, as far as
-   * that is known.
+   * before open ones. With `since`, open ones are listed if they were registered after it. Orphaned ones are listed if
+   * they were orphaned after it or at an unknown time. Unresolved ones are always listed.
    */
   readonly attention: readonly TaskAttention[];
-  /** Up to 10 sellers with open operations. The seller of the oldest operation comes first. */
+  /** Up to 10 sellers with open operations. The seller with the oldest open operation comes first. */
   readonly sellers: readonly SellerBacklog[];
 }
 
-/** An operation that has not ended. */
+/** An operation (a call or its task) that has not ended. */
 export interface TaskAttention {
   readonly agentUrl: string;
   readonly operationId: string;
   readonly taskType: string;
   /** Absent if the seller named no task. */
   readonly taskId?: string;
-  /** Your own reference. */
+  /** Your own reference for the operation. */
   readonly ref?: string;
   /**
    * - `open`: the call was not answered yet, or its task has not ended.
@@ -49,7 +54,7 @@ export interface TaskAttention {
    * - `orphaned`: it is unknown if the call was performed.
    */
   readonly state: 'open' | 'unresolved' | 'orphaned';
-  /** The time of registration, Unix ms on the store's clock. */
+  /** The time at which the operation was registered, Unix ms on the store's clock. */
   readonly since: number;
   /** The time from `since` to the account's `asOf`, ms. */
   readonly ageMs: number;
@@ -61,11 +66,11 @@ export interface TaskAttention {
 export interface SellerBacklog {
   readonly agentUrl: string;
   readonly open: number;
-  /** The age of its oldest open operation, ms. */
+  /** The age of the seller's oldest open operation, ms. */
   readonly oldestMs: number;
 }
 
-/** The most operations that are listed, and the most sellers. */
+/** The most operations that are listed, and the most sellers that are listed. */
 const MOST_NAMED = 100;
 const MOST_SELLERS = 10;
 
@@ -84,11 +89,11 @@ const STATES: Readonly<Record<OperationState, 'ended' | 'open' | 'orphaned' | un
   refused: undefined,
 };
 
-/** The query for operations, with its time. */
+/** Selects the operations that are counted and listed. */
 export interface TasksQuery {
   /** The agent URL of the seller; undefined: all sellers. */
   readonly agentUrl: string | undefined;
-  /** The time after which changes are listed; undefined: everything is listed. */
+  /** Operations that have not changed since this time are not listed; undefined: all may be listed. */
   readonly since: number | undefined;
   readonly asOf: number;
 }
@@ -103,7 +108,7 @@ interface Candidate {
   readonly agentUrl: string;
   readonly operationId: string;
   readonly since: number;
-  /** The row of its task. Present if the task is no longer polled. */
+  /** The stored data of the operation's task. Present if the task is no longer polled, but has not ended. */
   readonly watch?: Watch;
 }
 
@@ -123,7 +128,9 @@ export async function tasksOf({ rows, hashes }: TasksSource, query: TasksQuery):
   return { ...counts, attention: attentionOf(named), sellers };
 }
 
-/** Counts rows, which come ordered by seller. */
+/**
+ * Makes functions that count operations. The rows must come ordered by seller, because one seller is counted at a time.
+ */
 function counter({ since: from = -Infinity, asOf }: TasksQuery) {
   const counts = { ended: 0, open: 0, orphaned: 0, unresolved: 0 };
   const changed = { registered: 0, ended: 0 };
@@ -181,7 +188,7 @@ function counter({ since: from = -Infinity, asOf }: TasksQuery) {
 
 type Backlog = Pick<SellerBacklog, 'agentUrl' | 'open'> & { readonly since: number };
 
-/** Keeps the oldest `most` of any number of items. */
+/** Makes a list that keeps only the `most` oldest of the items that are added. */
 function oldest<T extends { readonly since: number }>(most: number) {
   let kept: T[] = [];
   const all = (): readonly T[] => (kept = kept.toSorted((a, b) => a.since - b.since).slice(0, most));
@@ -194,7 +201,7 @@ function oldest<T extends { readonly since: number }>(most: number) {
   };
 }
 
-/** Returns the current state of candidates, with one atomic call for each seller. */
+/** Reads the current state of operations that may be listed, in one transaction for each seller. */
 async function namedIn(
   { rows, hashes }: TasksSource,
   { asOf }: TasksQuery,
@@ -204,7 +211,8 @@ async function namedIn(
   for (const one of candidates) {
     const own = bySeller.get(one.agentUrl) ?? new Map<string, Candidate>();
     bySeller.set(one.agentUrl, own);
-    // An open operation whose task is no longer polled is in both lists, so only its first entry is kept.
+    // An operation whose task is no longer polled may be among the candidates twice, as unresolved and as open. The
+    // first entry counts.
     if (!own.has(one.operationId)) own.set(one.operationId, one);
   }
   const found = await Promise.all(
@@ -215,7 +223,7 @@ async function namedIn(
   return found.flat().flatMap((one) => one ?? []);
 }
 
-/** Returns an operation in the form for the list. @returns undefined if it has ended meanwhile. */
+/** Returns an operation as it is listed; undefined if it has ended meanwhile. */
 function attentionIn(
   rows: RegistrationRows,
   hashes: Hashes,
@@ -223,7 +231,7 @@ function attentionIn(
   asOf: number,
 ): TaskAttention | undefined {
   const row = rows.get('operation', storedId(operationId, hashes));
-  // If the operation has expired, the row of its task has what is still known.
+  // If the operation's row has expired, the stored data of its task (`watch`) has what is still known.
   const stored = row ? storedIn(row) : undefined;
   const of = { ...watch, ...stored, taskId: watch?.taskId ?? stored?.taskId };
   const state = stateOf(rows, hashes, of);
@@ -253,7 +261,10 @@ function stateOf(
   return is === 'ended' ? undefined : is;
 }
 
-/** Returns the operations that need an action. If there is room left, the oldest other operations follow. */
+/**
+ * Returns the operations to list: first those that need an action (`todo`). If there is room left, the oldest other
+ * operations follow.
+ */
 function attentionOf(named: readonly TaskAttention[]): readonly TaskAttention[] {
   const inOrder = named.toSorted((a, b) => a.since - b.since);
   const first = inOrder.filter(({ todo }) => todo !== undefined).slice(0, MOST_NAMED);

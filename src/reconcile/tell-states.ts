@@ -1,5 +1,5 @@
-// Compares a snapshot with the stored states, and passes changes to handlers (owed.md §6.4 to §6.7). Requests about
-// buys, rounds of snapshots and readers call it.
+// Compares a snapshot (an answer with all current states) with the stored states, and passes the changes to the
+// handlers (owed.md §6.4 to §6.7). Called by ask-seller.ts, snapshots.ts and state-readers.ts.
 import type { JsonObject } from '../codec/members.ts';
 import { MAX_TEXT, printableText } from '../codec/printable.ts';
 import { endPayload } from '../events/state-reading.ts';
@@ -12,7 +12,10 @@ import type { RegistrationRows } from '../stores/store.ts';
 import type { Held, ReconcilerContext } from './context.ts';
 import { impairmentsIn, nothingImpaired } from './snapshot-answer.ts';
 
-/** The context of an atomic change that handles an answer. Times are on the store's clock, Unix ms. */
+/**
+ * The transaction in which an answer is stored, the time of the request, and the current time. Times are on the store's
+ * clock, Unix ms.
+ */
 export interface SnapshotStep {
   readonly rows: RegistrationRows;
   readonly askedAt: number;
@@ -24,20 +27,25 @@ export type News = Pick<Judged, 'told' | 'isFull'>;
 
 export const NO_NEWS: News = { told: [], isFull: false };
 
-/** A media buy or subscription after its snapshot was compared. */
+/**
+ * The result of comparing a snapshot: the changes for the handlers, and the media buy or subscription with its new
+ * states.
+ */
 export interface Snapped<S extends StateHolder> extends News {
-  /** The same object as before if nothing has to be saved. */
+  /**
+   * The media buy or subscription with its new states. If no state has changed, it is the object that was passed in.
+   */
   readonly holder: S;
 }
 
-/** Compares the snapshot of a media buy. @param row the row of the media buy in the answer. */
+/** Compares the impairments in an answer with the stored ones. @param row the row of the media buy in the answer. */
 export function snappedBuy(step: SnapshotStep, stream: BuyStream, row: JsonObject): Snapped<BuyStream> {
   const answer = impairmentsIn(row, step.askedAt);
   if (!answer) return { holder: stream, ...NO_NEWS };
   return snapped(step, stream, answer, { most: MOST_STATES.stream, since: stream.since });
 }
 
-/** Ends the impairments of a terminal media buy, even if its seller cannot be asked (owed.md §6.4). */
+/** Ends the open impairments of a terminal media buy. This needs no answer of the seller (owed.md §6.4). */
 export const endedBuy = (rows: RegistrationRows, stream: BuyStream, now: number): Snapped<BuyStream> =>
   snapped({ rows, askedAt: now, now }, stream, nothingImpaired(now), {
     most: MOST_STATES.stream,
@@ -52,8 +60,8 @@ export function snapped<S extends StateHolder>(
 ): Snapped<S> {
   const kept = statesIn(holder, now);
   const isGone = (key: string): boolean => rows.eventState(key) === undefined;
-  // The seller may have given up an event that is not handled yet. It is made safe, so that a worker runs it (owed.md
-  // §6.1).
+  // The seller may have stopped sending the event of a state that is not handled yet. So the event is acknowledged
+  // here, and a worker handles it (owed.md §6.1).
   for (const { key, keptAt } of kept) {
     if (key !== undefined && keptAt + SETTLE_MS <= askedAt) rows.acknowledge(key);
   }
@@ -64,7 +72,7 @@ export function snapped<S extends StateHolder>(
 /** The media buy or subscription to which the states belong. */
 export type Holder = Pick<PulledState, 'sender' | 'family' | 'mediaBuyId' | 'subscription' | 'holder'>;
 
-/** Passes the impairments of a media buy to the handlers. @param id the id of the stream's row. */
+/** Passes changed impairments of a media buy to the handlers. @param id the id of the row that stores the media buy. */
 export const tellImpairments = (
   context: ReconcilerContext,
   { sender, id, mediaBuyId }: Pick<Held, 'sender' | 'id'> & { readonly mediaBuyId: string },
@@ -79,8 +87,8 @@ export const tellImpairments = (
   );
 
 /**
- * Passes states to the handlers. If a state cannot be stored, it raises an alarm, and continues with the others. If it
- * is interrupted, the next snapshot reports the remaining states.
+ * Passes changed states to the handlers. If a state cannot be stored, an alarm is raised, and the other states follow.
+ * If the process stops meanwhile, the next snapshot reports the remaining states.
  */
 export async function tellStates(
   context: ReconcilerContext,
@@ -115,8 +123,8 @@ async function isNew(
 }
 
 /**
- * True if the seller declares webhooks for impairments. A seller that declares nothing does not promise any (owed.md
- * §6.2).
+ * True if the seller declares that it sends webhooks for impairments. A seller that declares nothing does not promise
+ * any (owed.md §6.2).
  */
 async function promisesWebhooks(
   { capabilities }: ReconcilerContext,

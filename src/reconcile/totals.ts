@@ -1,5 +1,5 @@
-// Reads the totals of a media buy, from the owner and the seller, and compares them exactly (owed.md §8). It is pure.
-// The comparison of totals calls it.
+// Checks the totals of a media buy that the option `ours` and the seller return, and compares them exactly
+// (owed.md §8). The functions are pure. compare-totals.ts calls them.
 import { isJsonObject, type JsonObject, present, textMember } from '../codec/members.ts';
 import { printableText } from '../codec/printable.ts';
 import { notANumber, onlyKnown } from '../config/validate.ts';
@@ -22,17 +22,17 @@ export interface BookedBuy {
   readonly ref?: string;
 }
 
-/** The largest allowed differences between the totals, as a share of the seller's: 0.02 is 2 %. */
+/** The largest allowed differences between your totals and the seller's, as a share of the seller's: 0.02 is 2 %. */
 export interface TotalsTolerance {
-  /** Default: 0.02. */
+  /** The allowed difference in impressions, as a share of the seller's number. Default: 0.02. */
   readonly impressions?: number | undefined;
-  /** Default: 0.01. */
+  /** The allowed difference in spend, as a share of the seller's number. Default: 0.01. */
   readonly spend?: number | undefined;
 }
 
 const TOLERANCE = { impressions: 0.02, spend: 0.01 };
 
-/** Checks the tolerance. @throws ConfigError */
+/** Checks the option `tolerance`, and fills in the defaults. @throws ConfigError */
 export function givenTolerance(given: TotalsTolerance = {}): TotalsMargins {
   onlyKnown('tolerance', given, TOLERANCE);
   const share = (name: Counted): number => {
@@ -46,19 +46,19 @@ export function givenTolerance(given: TotalsTolerance = {}): TotalsMargins {
 const COUNTED = ['impressions', 'spend'] as const;
 type Counted = (typeof COUNTED)[number];
 
-/** The tolerance for each number, as a share. */
+/** The largest allowed difference for each figure, as a share of the seller's. */
 export type TotalsMargins = Readonly<Record<Counted, number>>;
 
 const KNOWN: Readonly<Record<keyof BuyTotals, true>> = { impressions: true, spend: true, currency: true };
 
-/** The longest text of a currency. Codes have three letters. */
+/** The most characters of a currency that are accepted. Currency codes have three letters. */
 const MAX_CURRENCY = 16;
 
 /**
- * Checks the owner's totals.
- * @param given the result of the owner's function.
- * @returns undefined if the owner has booked nothing.
- * @throws ConfigError
+ * Checks the totals that the option `ours` returned.
+ * @param given the result of `ours`.
+ * @returns undefined if `ours` returned nothing.
+ * @throws ConfigError if the totals are invalid.
  */
 export function givenTotals(given: unknown): BuyTotals | undefined {
   if (given === undefined || given === null) return undefined;
@@ -85,7 +85,7 @@ const isAmount = (value: unknown): value is number =>
 const currencyOf = (value: unknown): string | undefined =>
   typeof value === 'string' && value !== '' && value.length <= MAX_CURRENCY ? value : undefined;
 
-/** Returns the members of totals that have a valid value. */
+/** Returns the impressions, the spend and the currency that are valid; others are left out. */
 function totalsOf(of: JsonObject, said: unknown): BuyTotals {
   const [impressions, spend] = COUNTED.map((name) => present(of, name));
   const currency = currencyOf(said);
@@ -97,8 +97,8 @@ function totalsOf(of: JsonObject, said: unknown): BuyTotals {
 }
 
 /**
- * Returns the arguments of the request for a media buy's totals, from the start of its flight until now. The request is
- * for the whole lifetime if the seller supports nothing else, or if the flight is unknown.
+ * Returns the arguments of the request for a media buy's totals, from the start of its booked period until now. The
+ * request is for the whole lifetime if the seller supports nothing else, or if the booked period is unknown.
  */
 export function totalsArguments(stream: BuyStream, now: number): Arguments {
   const { account, mediaBuyId, hasRanges, terms, endedAt = Infinity } = stream;
@@ -117,20 +117,22 @@ export function totalsArguments(stream: BuyStream, now: number): Arguments {
   };
 }
 
-/** Returns the seller's totals in an answer of `get_media_buy_delivery`; undefined if it has none for the media buy. */
+/**
+ * Returns the seller's totals in an answer of `get_media_buy_delivery`; undefined if the answer has none for the media
+ * buy.
+ */
 export function theirTotals(data: unknown, mediaBuyId: string): BuyTotals | undefined {
   const row = rowsOf(data, mediaBuyId).find((one) => isJsonObject(present(one, 'totals')));
-  // The row's status says that its data will come later.
+  // The status of the row says that its data will come later, so its totals do not count.
   if (row && WITHOUT_DATA.has(textMember(row, 'status'))) return undefined;
   const totals = row && present(row, 'totals');
   if (!isJsonObject(data) || !isJsonObject(totals)) return undefined;
   return totalsOf(totals, textMember(data, 'currency') ?? textMember(row ?? {}, 'currency'));
 }
 
-/** A member of totals. */
 export type TotalsMember = keyof BuyTotals;
 
-/** Returns the members of totals that differ by more than the tolerance (owed.md §8.3). */
+/** Returns the names of the totals that differ by more than the tolerance (owed.md §8.3). */
 export function differences(
   ours: BuyTotals,
   theirs: BuyTotals,
@@ -145,8 +147,8 @@ export function differences(
 }
 
 /**
- * True if two numbers differ by more than a share. The computation is exact: a difference equal to the tolerance is
- * accepted, without errors by rounding.
+ * True if `ours` differs from `theirs` by more than this share of `theirs`. The computation is exact, so a difference
+ * equal to the tolerance is accepted.
  */
 function isBeyond(ours: number, theirs: number, share: number): boolean {
   const [own, other, part] = [decimalOf(ours), decimalOf(theirs), decimalOf(share)];
@@ -156,7 +158,7 @@ function isBeyond(ours: number, theirs: number, share: number): boolean {
   return apart * 10n ** BigInt(part.scale) > b * part.digits;
 }
 
-/** A number as decimal digits, divided by a power of ten. */
+/** A decimal number: `digits` divided by 10 to the power of `scale`. */
 interface Decimal {
   readonly digits: bigint;
   readonly scale: number;
@@ -176,15 +178,18 @@ function decimalOf(value: number): Decimal {
   return scale < 0 ? { digits: digits * 10n ** BigInt(-scale), scale: 0 } : { digits, scale };
 }
 
-/** The wait after the first failed try. It doubles with each further one, up to a day. Ms. */
+/** The wait after the first failed comparison. It doubles with each further failure, up to a day. Ms. */
 const FIRST_WAIT_MS = HOUR_MS;
-/** The time after which a comparison is given up. Ms. */
+/** The time after the first failure at which a comparison is given up. Ms. */
 const GIVE_UP_MS = 7 * DAY_MS;
 
-/** The longest error text that is stored with the stream, in characters. */
+/** The longest error text that is stored for a media buy, in characters. */
 const MAX_ERROR = 300;
 
-/** Returns the tries after one more failure (owed.md §8.2). */
+/**
+ * Returns the record of failed comparisons with one more failure, and with the time of the next attempt unless it is
+ * given up (owed.md §8.2).
+ */
 export function triedAgain(before: TotalsTried | undefined, error: string, now: number): TotalsTried {
   const { tries = 0, since } = before ?? {};
   const first = since ?? now;

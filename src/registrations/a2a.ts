@@ -51,12 +51,12 @@ export interface A2aOptions extends CallerOptions {
 
 const KNOWN: Readonly<Record<keyof A2aOptions, true>> = { ...CALLER_OPTIONS, version: true };
 
-/** The operation that is not a skill: the transport's own method for a task's state, with `{ id }`. */
+/** The operation that requests a task's status. It is A2A's own method, with the argument `{ id }`, and no skill. */
 const TASK_QUERY = 'tasks/get';
 
 /** The agent to call: its URL, and the form of its requests. */
 interface Agent {
-  /** The agent's redirects that were seen before: later requests go straight to the new URL. */
+  /** Maps each URL that the agent has redirected to its new URL, so that later requests go straight there. */
   readonly moved: Moved;
   readonly url: string;
   readonly version: AgentVersion;
@@ -100,7 +100,7 @@ export function a2aCaller(options: A2aOptions = {}): CallSeller {
       try {
         return bounded(resultOf(agent, await exchange(agent, request)));
       } catch (error) {
-        // The agent may have moved: the next call reads its card again.
+        // The call may have failed because the agent has moved, so the next call reads the agent's card again.
         cards.forget(agentUrl);
         throw error;
       }
@@ -118,9 +118,9 @@ export function a2aCaller(options: A2aOptions = {}): CallSeller {
 
 Object.assign(a2aCaller, { [CALLER_MAKER]: 'a2aCaller' } satisfies CallerMaker);
 
-/** The time for which a card is used before it is read again. Ms. */
+/** The time for which an agent card is cached before it is read again. Ms. */
 const CARD_KEPT_MS = 300_000;
-/** The largest number of agents whose cards are kept. */
+/** The largest number of agents whose cards are cached. */
 const MAX_CARDS = 1000;
 
 function keptCards(): {
@@ -144,11 +144,11 @@ function keptCards(): {
 
 interface Answered {
   readonly status: number;
-  /** Undefined if the body is not a JSON object. */
+  /** The parsed body of the response; undefined if the body is not a JSON object. */
   readonly value: JsonObject | undefined;
 }
 
-/** Sends a GET, or a POST if there is a request. */
+/** Sends one HTTP request to the agent: a POST of the JSON-RPC `request`, or a GET if there is none. */
 type Exchange = (of: Omit<Agent, 'tenant'>, request?: JsonObject) => Promise<Answered>;
 
 function exchangeBy(
@@ -178,12 +178,12 @@ function exchangeBy(
 }
 
 /**
- * Thrown if the task of an agent with the profile extension is requested by `tasks/get`. A poller then requests it by
- * the agent's skill.
+ * Thrown if a task's status is requested by `tasks/get` from an agent that requires the profile extension. Such an
+ * agent tells the status only by its skill `get_task_status`, which a poller then calls (calls.md §4.14).
  */
 class NoTaskQueryError extends PrintableError {
   override readonly name = 'NoTaskQueryError';
-  /** Stable, machine readable: always `no_operation`. */
+  /** The stable code, always `no_operation`. */
   readonly code = 'no_operation';
 
   constructor() {
@@ -194,8 +194,8 @@ class NoTaskQueryError extends PrintableError {
 }
 
 /**
- * The JSON-RPC request of a call. Each connection has one request, so its id is always 1: a repeated call has the same
- * bytes.
+ * Returns the JSON-RPC request of a call. Its id is always 1, so that a repeated call has the same bytes. Ids need not
+ * differ, because each HTTP exchange carries one request.
  */
 function requestOf(
   { version, tenant, hasProfile }: Agent,
@@ -223,15 +223,15 @@ function requestOf(
 
 /**
  * Returns the result in an agent's answer.
- * @throws SellerError or TaskUnknownError if the answer says so. Any other Error means that it is unknown if the
- *   operation was done.
+ * @throws SellerError if the answer is a refusal, TaskUnknownError if the seller does not know the task. After any
+ *   other Error it is unknown if the operation was done.
  */
 function resultOf({ url, hasProfile }: Agent, { status, value }: Answered): unknown {
   const error = value?.['error'];
   if (isJsonObject(error)) throw refusalOf(error);
   const result = value?.['result'];
   if (!isJsonObject(result)) throw new Error(`${url} answers HTTP ${status} without a JSON-RPC result.`);
-  // In version 1.0 the task or the message is in a member called `task` or `message`.
+  // In A2A 1.0 the result wraps the task or the message in a member called `task` or `message`.
   const answer = result['task'] ?? result['message'] ?? result;
   if (hasProfile && isUnderWay(answer)) {
     throw new Error(`${url} answers before the call has ended, and names no task. It is called again.`);
@@ -240,8 +240,8 @@ function resultOf({ url, hasProfile }: Agent, { status, value }: Answered): unkn
 }
 
 /**
- * True for a Task whose call has not ended. Its id belongs to the transport and not to the protocol, so nobody may
- * request the task by it.
+ * True if the answer is an A2A Task that is not done yet. The id of such a Task names only the A2A exchange, so the
+ * seller's own task cannot be polled by it.
  */
 function isUnderWay(answer: unknown): boolean {
   const state = isJsonObject(answer) ? stateOf(answer['status']) : undefined;
@@ -254,8 +254,8 @@ function refusalOf(error: JsonObject): Error {
   if (refusal) return refusal;
   const detail = typeof message === 'string' ? sellerText(message) : '';
   if (code === A2A_ERROR_CODE.TASK_NOT_FOUND) return new TaskUnknownError(detail);
-  // With this code the transport refuses the registration of webhooks. The operation is then called once more without
-  // it.
+  // This code means that the agent refuses to register webhooks. After the SellerError `INVALID_REQUEST` the call is
+  // made once more, without webhooks.
   if (code === A2A_ERROR_CODE.PUSH_NOTIFICATION_NOT_SUPPORTED) {
     return new SellerError('INVALID_REQUEST', detail, { field: 'push_notification_config' });
   }
@@ -265,8 +265,8 @@ function refusalOf(error: JsonObject): Error {
 const CARD_PATH = '/.well-known/agent-card.json';
 
 /**
- * Reads the agent card below the agent's URL, or else the one at the root of its host.
- * @throws Error if neither has a usable card.
+ * Reads the agent card below the agent's URL, or else the card at the root of its host.
+ * @throws Error if there is no usable card at either URL.
  */
 async function agentOf(agentUrl: string, caller: Caller, exchange: Exchange): Promise<Agent> {
   const { origin, pathname } = new URL(agentUrl);
@@ -283,7 +283,8 @@ async function agentOf(agentUrl: string, caller: Caller, exchange: Exchange): Pr
       }
       found.push(`${place} answers HTTP ${status}${status === 200 ? ' without a JSON object' : ''}`);
     } catch (error) {
-      // Many web servers redirect an unknown path to one of their pages, so the next URL is tried.
+      // Many web servers redirect an unknown path to one of their pages. So a redirect means that no card is here, and
+      // the next URL is tried.
       if (!(error instanceof RedirectError)) throw beforeCall(`the agent card ${place}`, error);
       found.push(error.message.replace(/\.$/, ''));
     }
@@ -298,7 +299,7 @@ const PROFILE_VERSIONS: readonly AgentVersion[] = ['1.0'];
 
 /**
  * True if a card requires the profile extension.
- * @throws Error if the card gives the extension parameters, because none are defined.
+ * @throws Error if the card has `params` for the extension: the protocol defines none, so their meaning is unknown.
  */
 function requiresProfile({ capabilities }: JsonObject, place: string): boolean {
   const extensions = isJsonObject(capabilities) ? capabilities['extensions'] : undefined;
@@ -315,7 +316,7 @@ function requiresProfile({ capabilities }: JsonObject, place: string): boolean {
   );
 }
 
-/** Returns the JSON objects in a card's list of interfaces, for any version of A2A. */
+/** Returns the interfaces that an agent card lists, as JSON objects, for any version of A2A. */
 function interfacesOf(card: JsonObject, place: string): readonly JsonObject[] {
   try {
     const read: unknown = isLegacyAgentCard(card)
@@ -329,10 +330,14 @@ function interfacesOf(card: JsonObject, place: string): readonly JsonObject[] {
   }
 }
 
-/** The largest number of interfaces of a card that are read. */
+/** The largest number of interfaces of an agent card that are read. */
 const MOST_INTERFACES = 32;
 
-/** Chooses the interface of the newest A2A version that speaks JSON-RPC at a URL that may be called. */
+/**
+ * Chooses an interface of the agent card that speaks JSON-RPC and whose URL may be called. If there are several, the
+ * one with the newest A2A version is chosen.
+ * @throws Error if no interface fits.
+ */
 function chosenFrom(
   interfaces: readonly JsonObject[],
   versions: readonly AgentVersion[],
@@ -344,7 +349,7 @@ function chosenFrom(
     .map(({ url, protocolBinding, protocolVersion, tenant }) => {
       const version = versions.find((known) => textOf(protocolVersion).startsWith(known));
       const target = typeof url === 'string' ? canonicalOrUndefined(url) : undefined;
-      // Messages show the URL in the form in which it is sent, without characters that the parser drops or encodes.
+      // Error messages show the URL as it is sent, without characters that the URL parser drops or encodes.
       const href = typeof url === 'string' && target ? new URL(url).href : undefined;
       const reason =
         href === undefined
@@ -373,7 +378,9 @@ function chosenFrom(
   );
 }
 
-/** The reason why an interface is too long to be kept for later calls; undefined if it may be kept. */
+/**
+ * Returns the reason why an interface is not cached: its URL or its tenant is too long. Undefined if it may be cached.
+ */
 function unfitReason(href: string, tenant: unknown): string | undefined {
   if (!isPrintable(href, MAX_TEXT)) return `longer than ${MAX_TEXT} characters`;
   const isLong = typeof tenant === 'string' && tenant.length > MAX_TEXT;

@@ -1,5 +1,5 @@
-// Takes over a task, a media buy or a URL that a seller already has, as an operation of its own (owed.md §10.3).
-// `registrations.adopt` and a reconciler that discovers media buys call it.
+// Adopts a task or a media buy that exists at a seller already: stores it as an operation, i.e. like a registered call
+// (owed.md §10.3). Called by `registrations.adopt`, and by a reconciler that discovers media buys.
 import { isJsonObject } from '../codec/members.ts';
 import { MAX_TEXT } from '../codec/printable.ts';
 import { onlyKnown, text } from '../config/validate.ts';
@@ -20,36 +20,33 @@ import { checked, requireSeller, type Seller, sellerIn } from './seller.ts';
  * it for calls that were made before you had registrations.
  */
 export interface Adoption extends Seller {
-  /** The URL below `baseUrl` to which the seller sends. Its deliveries are accepted there from now on. */
+  /** The URL below `baseUrl` to which the seller sends. Deliveries to this URL are accepted from now on. */
   readonly url?: string | undefined;
-  /** A running task, which is polled like a registered one. It needs `taskType`. */
+  /** The id of a running task. The task is then polled like that of a registered call. Give `taskType` too. */
   readonly taskId?: string | undefined;
   /**
    * The task type, e.g. `update_media_buy`. Required with `taskId`. Default for a media buy alone:
    * `create_media_buy`.
    */
   readonly taskType?: string | undefined;
-  /** A running media buy, by which its delivery reports are assigned. */
+  /** The id of a running media buy. Delivery reports that name it are assigned to the adopted operation. */
   readonly mediaBuyId?: string | undefined;
   /**
-   * The reports that the seller was asked to send for the media buy, so that a reconciler can find missing ones. It
-   * needs `mediaBuyId`. The seller is asked for the buy's start and end.
+   * The reports that the seller was asked to send for the media buy, so that a reconciler can find missing ones. Give
+   * `mediaBuyId` too. The seller is asked for the start and end of the media buy.
    */
   readonly reporting?:
     | (Pick<Reporting, 'frequency'> & {
         /**
-         * The metrics that were requested; null: none were. Absent: unknown. Then no move changes the URL for these
-         * reports.
+         * The metrics that the seller was asked to report; null: none were named, so the seller chooses. Absent:
+         * unknown. Then `registrations.apply` does not move these reports to another URL.
          */
         readonly requestedMetrics?: readonly string[] | null | undefined;
       })
     | undefined;
-  /**
-   * The `account` that is sent when the seller is asked for the task, as in the call's arguments, e.g.
-   * `{ account_id: 'a1' }`.
-   */
+  /** The `account` in the arguments of the call, e.g. `{ account_id: 'a1' }`. Requests about the task send it again. */
   readonly account?: object | undefined;
-  /** Your own reference, as in `create`. */
+  /** Your own reference to the operation, as in `create`. */
   readonly ref?: string | undefined;
 }
 
@@ -90,7 +87,7 @@ export function requireAdoption(adoption: Adoption, allowLoopback: boolean): voi
   });
 }
 
-/** Checks the reports that `adopt` was given. @throws RegistrationError */
+/** Checks the member `reporting` of the arguments of `adopt`. @throws RegistrationError */
 function requireReports(reporting: NonNullable<Adoption['reporting']>, mediaBuyId: string | undefined): void {
   checked(() => {
     onlyKnown('adopt.reporting', reporting, REPORTING);
@@ -117,7 +114,7 @@ interface AdoptOptions {
   readonly retentionMs: number;
 }
 
-/** Returns the operation that already has the task or the media buy of the seller. If there is none, it creates one. */
+/** Stores the seller's task or media buy as a new operation. If an operation has it already, returns that operation. */
 export async function adoptIn(
   { registrations, routes, hashes, newId, retentionMs }: AdoptOptions,
   adoption: Adoption,
@@ -127,7 +124,8 @@ export async function adoptIn(
   const account = accountText(adoption);
   const ref = adoption.ref === undefined ? undefined : checkedRef(adoption.ref);
   const ours = url === undefined ? undefined : routes.ours(url);
-  // An adopted URL has no credentials of ours, so its scheme is that of signed webhooks.
+  // An adopted URL was made elsewhere, without credentials of this library. So it is stored like a URL for signed
+  // webhooks.
   const told = ours && ({ ...ours, scheme: 'signature' } as const);
   const made = {
     seller: sellerIn(adoption),
@@ -137,7 +135,7 @@ export async function adoptIn(
     ...(taskId !== undefined && { taskId }),
     ...(mediaBuyId !== undefined && { mediaBuyId }),
     ...(account !== undefined && { account }),
-    // The call was made elsewhere and is never repeated, so it needs no request key.
+    // The call was made elsewhere and is never repeated, so it needs no `idempotency_key`.
     requestKey: '',
     keyUntil: 0,
     keyMs: 0,

@@ -4,21 +4,24 @@ import type { Sender } from '../config/sender-entry.ts';
 import { soon } from './operation-rows.ts';
 import { ROUTE_KEPT_MS } from './remembered-routes.ts';
 
-/** The shortest time between two reads of adopted URLs for an unknown path. Ms. */
+/**
+ * The shortest time between two reads of the adopted URLs from the store. Deliveries to unknown paths cause such reads.
+ * Ms.
+ */
 export const REFRESH_MS = 1000;
 
-/** The pause between two checks of a delivery that waits for a read which another delivery has begun. Ms. */
+/** The pause between two checks by a delivery that waits for another delivery's read of the store to end. Ms. */
 const LOOK_MS = 20;
 
 interface AdoptedUrlsOptions {
-  /** Reads all adopted URLs, by path and query. */
+  /** Reads all adopted URLs from the store. The keys of the map are path and query of the URLs. */
   readonly load: () => Promise<ReadonlyMap<string, Sender[]>>;
   /** Milliseconds of a monotonic clock. */
   readonly now: () => number;
   readonly sleep: (ms: number) => Promise<void>;
 }
 
-/** Adopted URLs, by path and query. */
+/** Creates the cache of adopted URLs. Its keys are path and query of the URLs. */
 export function adoptedUrls({ load, now, sleep }: AdoptedUrlsOptions): {
   readonly at: (path: string) => Sender[] | Promise<Sender[]>;
   /** True if an adopted URL with that path and query is in the cache now. */
@@ -26,10 +29,16 @@ export function adoptedUrls({ load, now, sleep }: AdoptedUrlsOptions): {
   readonly refresh: () => Promise<void>;
 } {
   let byPath: ReadonlyMap<string, Sender[]> = new Map();
-  /** The time at which the read began whose result is in `byPath`, and that at which the latest read began. */
+  /**
+   * `readAt`: the time at which the read began whose result is in `byPath`. `startedAt`: the time at which the latest
+   * read began.
+   */
   let readAt = -Infinity;
   let startedAt = -Infinity;
-  /** The number of reads that have begun, and the number and error of the latest one that has ended. */
+  /**
+   * `begun`: the number of reads that have begun. `ended`: the number of the latest read that has ended, and its error
+   * if it failed.
+   */
   let begun = 0;
   let ended: { readonly nth: number; readonly error?: unknown } = { nth: 0 };
   const refresh = async (): Promise<void> => {
@@ -37,7 +46,7 @@ export function adoptedUrls({ load, now, sleep }: AdoptedUrlsOptions): {
     const nth = (begun += 1);
     try {
       const found = await load();
-      // If two reads run concurrently, the one that began later wins.
+      // If two reads run concurrently, the result of the read that began later is kept.
       if (at >= readAt) [byPath, readAt] = [found, at];
       if (nth > ended.nth) ended = { nth };
     } catch (error) {
@@ -46,9 +55,9 @@ export function adoptedUrls({ load, now, sleep }: AdoptedUrlsOptions): {
     }
   };
   /**
-   * Waits for a read that begins from now on, because such a read finds each URL that was adopted before the delivery.
-   * It polls instead of sharing a promise with another delivery: on some platforms such a promise never resolves
-   * (`requestsMayShare`).
+   * Waits until a read of the store that begins from now on has ended. Only such a read surely finds each URL that was
+   * adopted before the delivery. This function polls. It does not await the promise of another delivery, which on some
+   * platforms never resolves (`requestsMayShare`).
    */
   const nextRefresh = async (): Promise<void> => {
     const since = begun;
@@ -58,7 +67,8 @@ export function adoptedUrls({ load, now, sleep }: AdoptedUrlsOptions): {
       waitMs = startedAt + REFRESH_MS - now();
       if (ended.nth > since) break;
       if (waitMs <= 0) await refresh();
-      // Another delivery's read has begun after this delivery arrived, so its result can be used.
+      // Another delivery has begun a read since this delivery arrived. That read is enough, so this delivery soon
+      // checks if it has ended.
       else if (begun > since) waitMs = Math.min(waitMs, LOOK_MS);
     } while (ended.nth <= since);
     if ('error' in ended) throw ended.error;

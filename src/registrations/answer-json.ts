@@ -1,5 +1,6 @@
-// Turns values that callers pass into JSON text within limits. Its errors name the part of a value that JSON cannot
-// keep. Everything that registers uses it, and so does the receiver for states and answers that owners pass.
+// Turns values that callers pass into JSON text, within limits of size and depth. Its errors name the part of a value
+// that JSON cannot represent. Registrations and subscriptions use it, and the receiver for states and answers that the
+// application passes.
 import { utf8 } from '../codec/encoding.ts';
 import { RegistrationError } from './registrations-errors.ts';
 import { isPlainObject } from '../shared/realms.ts';
@@ -13,8 +14,9 @@ export interface JsonObject {
 }
 
 /**
- * The type `T` in the form in which you may pass it to `registrations.create`. Optional members may be undefined. A
- * JSON object may have an interface type without an index signature: a run-time check makes sure that it is JSON.
+ * The type `T` in the form in which you may pass it to `registrations.create`: optional members may be undefined. A
+ * JSON object may have an interface type without an index signature, because a run-time check makes sure that it is
+ * JSON.
  */
 export type Given<T> = {
   readonly [K in keyof T]:
@@ -22,13 +24,13 @@ export type Given<T> = {
 };
 type GivenValue<V> = JsonObject extends V ? object : V;
 
-/** A part of a registration, and the most bytes that it may have as JSON text. */
+/** A part of a registered call with a size limit: the part's name in error messages, and its largest size in bytes. */
 interface Part {
   readonly name: string;
   readonly maxBytes: number;
 }
 
-/** The arguments of the call, including the members that the library adds. */
+/** The arguments of a call, as the caller gives them. */
 const ARGUMENTS: Part = {
   name: 'arguments',
   maxBytes: 256 * 1024,
@@ -39,7 +41,7 @@ const CONTEXT: Part = {
   maxBytes: 16 * 1024,
 };
 
-/** The buyer's account in a call's arguments. It is sent again whenever the seller is asked for the task. */
+/** The buyer's account in a call's arguments. It is stored, because requests about the task send it again. */
 const ACCOUNT: Part = { name: 'arguments.account', maxBytes: 4 * 1024 };
 
 const REF: Part = { name: 'ref', maxBytes: 1024 };
@@ -49,20 +51,23 @@ const MAX_DEPTH = 256;
 
 /** A part of a value that JSON cannot keep unchanged. */
 interface Misfit {
-  /** The members and items that contain the part, innermost first. */
+  /** The path to the part, innermost first: `.name` or `[index]` for each object or list that contains it. */
   readonly path: string[];
   readonly what: string;
 }
 
-/** Names the first part of a value that JSON cannot keep unchanged. Returns undefined if there is none. */
+/**
+ * Returns a text such as `arguments.at is a function` about the first part of a value that JSON cannot keep unchanged.
+ * Undefined if there is none.
+ */
 export function misfit(value: unknown, at: string, depth: number): string | undefined {
   const found = misfitIn(value, depth);
   return found && `${at}${found.path.toReversed().join('')} ${found.what}`;
 }
 
 /**
- * Finds the first part that JSON cannot keep. Its path is built only once one is found, so that plain values cost
- * nothing.
+ * Finds the first part of a value that JSON cannot keep unchanged. The path is built only for a part that was found, so
+ * that valid values cost nothing.
  */
 function misfitIn(value: unknown, depth: number): Misfit | undefined {
   if (typeof value !== 'object' || value === null) {
@@ -84,14 +89,14 @@ function scalarMisfit(value: unknown): string | undefined {
 
 function misfitMember(members: object, depth: number): Misfit | undefined {
   for (const [name, member] of Object.entries(members)) {
-    // JSON leaves out a member that is undefined.
+    // JSON leaves out a member that is undefined, so such a member is accepted.
     const found = member === undefined ? undefined : misfitIn(member, depth + 1);
     if (found) return within(found, `.${name}`);
   }
   return undefined;
 }
 
-/** Checks items by index, so that holes in the list are found too. */
+/** Checks items by index, so that a hole in the list is found as an undefined item. */
 function misfitItem(items: readonly unknown[], depth: number): Misfit | undefined {
   for (let place = 0; place < items.length; place += 1) {
     const found = misfitIn(items[place], depth + 1);
@@ -113,7 +118,7 @@ function isObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** The value as JSON text. @throws RegistrationError if it is not JSON, or longer than the part's limit. */
+/** Returns the value as JSON text. @throws RegistrationError if it is not JSON, or longer than the part's limit. */
 function jsonText(part: Part, value: unknown): string {
   const found = misfit(value, part.name, 0);
   if (found !== undefined)
@@ -132,7 +137,7 @@ function requireFit({ name, maxBytes }: Part, text: string): void {
   );
 }
 
-/** Returns the arguments of a call as JSON text, which each repeat of the call sends. @throws RegistrationError */
+/** Returns the arguments of a call as JSON text. Each repeat of the call sends this text. @throws RegistrationError */
 export function argumentsText(value: unknown): string {
   if (!isObject(value)) {
     throw new RegistrationError(
@@ -159,7 +164,7 @@ export function accountJson(value: unknown): string {
   return jsonText({ ...ACCOUNT, name: 'account' }, value);
 }
 
-/** Returns `context` as JSON text; the seller repeats it on every delivery. @throws RegistrationError */
+/** Returns the `context` of a call as JSON text. The seller repeats it on every delivery. @throws RegistrationError */
 export function contextText(value: unknown): string {
   if (!isObject(value)) {
     throw new RegistrationError('request_invalid', 'context: must be an object. Give one, or leave it out.');
@@ -179,7 +184,7 @@ export function checkedRef(value: unknown): string {
   return value;
 }
 
-/** True for a text that can be the name of an operation. */
+/** True for a text that can be a task type, i.e. the name of a seller's operation, e.g. `create_media_buy`. */
 export const isTaskType = (value: unknown): value is string =>
   typeof value === 'string' && /^[\w.-]{1,255}$/.test(value);
 

@@ -41,16 +41,15 @@ export function isFailedTool(raw: unknown): boolean {
 
 /** The largest number of parts of a tool's content that are read. */
 const MOST_PARTS = 16;
-/** The most characters of these texts, together, that are parsed as JSON in search of an object. */
+/** The largest number of characters of a tool's texts, together, that are parsed as JSON in search of an object. */
 const MAX_PARSED = 1_048_576;
 
-/** The texts in the content of a tool's result. */
 export function textsIn(content: unknown): readonly string[] {
   if (!Array.isArray(content)) return [];
   return content.slice(0, MOST_PARTS).flatMap((part) => textIn(membersOf(part)['text']) ?? []);
 }
 
-/** Returns the texts that fit within `MAX_PARSED` together. A text that no longer fits is left out. */
+/** Returns the texts that have at most `MAX_PARSED` characters together. A text that would exceed that is left out. */
 export function parsableTexts(texts: readonly string[]): readonly string[] {
   let left = MAX_PARSED;
   return texts.filter(({ length }) => {
@@ -62,7 +61,7 @@ export function parsableTexts(texts: readonly string[]): readonly string[] {
 
 const textsOf = (raw: unknown): readonly string[] => textsIn(present(membersOf(raw), 'content'));
 
-/** Returns the object in a tool's result or in an agent's message. Any other answer is returned unchanged. */
+/** Returns the JSON object that a tool's result or an agent's message wraps. Any other answer is returned unchanged. */
 export function unwrapped(answer: unknown): unknown {
   const structured = present(membersOf(answer), 'structuredContent');
   if (typeof structured === 'object') return structured;
@@ -85,14 +84,12 @@ function objectIn(text: string): JsonObject | undefined {
   return parsed.ok ? parsed.value : undefined;
 }
 
-/** True for a message of the agent transport. The message itself is not a result. */
+/** True for a message of the agent transport (A2A). Such a message only wraps a result, which is its data part. */
 function isMessage(layer: JsonObject): boolean {
   return textIn(layer['messageId']) !== undefined && partsOf(layer).length > 0;
 }
 
-/**
- * Returns the objects that may be a Task or an agent's message, in a member, a stream's last status or a whole answer.
- */
+/** Returns the objects in an answer that may be an A2A Task or message: itself, `result`, `task`, `statusUpdate`. */
 function layersOf(answer: unknown): readonly JsonObject[] {
   const outer = membersOf(answer);
   const result = membersOf(outer['result']);
@@ -100,7 +97,7 @@ function layersOf(answer: unknown): readonly JsonObject[] {
   return [outer, result, ...inner.map(membersOf)];
 }
 
-/** A Task of the agent transport that was found in an answer. */
+/** A Task of the agent transport (A2A) that was found in an answer. */
 interface AgentTask {
   readonly status: TaskStatus;
   readonly body: JsonObject;
@@ -121,8 +118,8 @@ function agentTaskIn(answer: unknown): AgentTask | undefined {
 }
 
 /**
- * Returns the data part of an agent's answer. By the protocol's rule no later artifact, message or double wrapping is
- * read.
+ * Returns the data part of an agent's answer, as the protocol defines it: in the first artifact or the status message.
+ * Data of later artifacts, or inside a second wrapping, is not read.
  */
 export function agentAnswerData(raw: unknown): Pick<AgentData, 'data' | 'wrappedResponse'> {
   const isMalformed = isJsonObject(raw) && agentPayload(raw) === 'malformed';
@@ -131,7 +128,7 @@ export function agentAnswerData(raw: unknown): Pick<AgentData, 'data' | 'wrapped
   return found;
 }
 
-/** An answer without its wrapping: of a completed Task `body` is the data (calls.md §1.1), else the answer. */
+/** An unwrapped answer. `body`: the data of a completed Task (calls.md §1.1), otherwise the answer itself. */
 interface Opened {
   readonly body: unknown;
   readonly task?: AgentTask;
@@ -144,13 +141,13 @@ function opened(raw: unknown, taskType: string): Opened {
   return { body: task.status === 'completed' ? withoutLayer(task.data, taskType) : answer, task };
 }
 
-/** Returns an answer whose error, if that is all of its `result`, is moved beside the status (calls.md §1.9). */
+/** Returns the answer. An error that is alone in its `result` is moved up beside `status` (calls.md §1.9). */
 function withoutLayer(answer: unknown, taskType: string): unknown {
   const { result, ...members } = membersOf(answer);
   return isErrorAlone(result, taskType) ? { ...members, ...result } : answer;
 }
 
-/** Returns the errors of an answer. The first one decides (calls.md §2.3). */
+/** Returns the errors in an answer. The first of them that has a code or a `recovery` counts (calls.md §2.3). */
 export function reportedErrors(raw: unknown, taskType: string): readonly ReportedError[] {
   const { body, task } = opened(raw, taskType);
   const found = [...errorsIn(membersOf(body)), ...(task ? errorsInTask(task) : [])];
@@ -159,7 +156,7 @@ export function reportedErrors(raw: unknown, taskType: string): readonly Reporte
   return inTexts.length > 0 ? inTexts : errorsOf(textsOf(raw).join(' '));
 }
 
-/** Returns the errors in a Task's data; if none, those in its other artifacts' data and its message. */
+/** Returns the errors in a Task's data, or else the failures (`FATAL`) in the data parts of artifacts and message. */
 function errorsInTask(task: AgentTask): readonly ReportedError[] {
   const found = errorsIn(membersOf(task.data));
   if (found.length > 0) return found;
@@ -171,13 +168,13 @@ function partsOfTask({ body: { artifacts, status } }: AgentTask): readonly JsonO
   return [...(Array.isArray(artifacts) ? artifacts : []), membersOf(status)['message']].flatMap(dataParts);
 }
 
-/** Members that always mean a failure and never a warning. */
+/** Members of an answer that always mean a failure, and never a warning. */
 const FATAL = ['adcp_error', 'proto_error'] as const;
 
-/** The largest number of errors that a message repeats. */
+/** The largest number of a seller's errors that one line of text repeats. */
 const MOST_ERRORS = 3;
 
-/** The errors of an answer in one line; empty if there are none. */
+/** Returns the errors of an answer in one line, at most `MOST_ERRORS`; empty if there are none. */
 export const errorTextIn = (raw: unknown, taskType = ''): string =>
   reportedErrors(raw, taskType)
     .slice(0, MOST_ERRORS)
@@ -189,9 +186,9 @@ export const errorTextIn = (raw: unknown, taskType = ''): string =>
 const isCoded = ({ code, recovery }: ReportedError): boolean => code !== undefined || recovery !== undefined;
 
 /**
- * Returns the error of a call, answered or thrown by a client. Undefined for a result or a task, or if the kind of
- * error is unknown: such a call counts as unanswered (calls.md §2.5 to §2.7).
- * @param taskType the call's task type. Absent: the request asked for a status, so its answer is no task's result.
+ * Returns the error by which a seller refused a call, in its answer or thrown by a client. Undefined for a result or a
+ * task. Undefined also for an error of unknown kind: the call then counts as unanswered (calls.md §2.5 to §2.7).
+ * @param taskType the call's task type; absent: the request asked for a task's status, not for an operation.
  */
 export function refusalIn(raw: unknown, taskType = ''): SellerError | undefined {
   const answer = unwrapped(raw);
@@ -202,7 +199,8 @@ export function refusalIn(raw: unknown, taskType = ''): SellerError | undefined 
 }
 
 /**
- * Returns a seller's error that a client threw. Networks have codes too, so only `data` and protocol codes are read.
+ * Returns the seller's error that a client threw. Network errors have a `code` too, so a text code counts only if the
+ * protocol defines it or a valid `recovery` comes with it.
  */
 function thrownRefusal(error: Error): SellerError | undefined {
   const { code, data, ...members } = Object.fromEntries(Object.entries(error)) as JsonObject;
@@ -221,7 +219,7 @@ function isRefusal(raw: unknown, { code }: ReportedError, taskType: string): boo
   if (task && task.status !== 'completed') return FAILED.has(task.status);
   const told = toolTaskIn(body, taskType);
   if (told) {
-    // If the answer names a task of its own, that task has failed. Otherwise the call has failed.
+    // In an answer with a task id, an error reports the end of that task and is no refusal of the call.
     const isOfTask =
       (told.taskId ?? (task && innerTaskIn(task.body, task.data, taskType)?.taskId)) !== undefined;
     return !isOfTask && (FAILED.has(told.status) || isFailedTool(raw));
@@ -232,7 +230,7 @@ function isRefusal(raw: unknown, { code }: ReportedError, taskType: string): boo
   return !hasResult(members, taskType);
 }
 
-/** True if a refused `create_media_buy` names a media buy nevertheless: the buy may have been made. */
+/** True if the refusal of a `create_media_buy` names a media buy nevertheless, so that the call may have been done. */
 export function isContradicted(raw: unknown, taskType: string): boolean {
   if (taskType !== 'create_media_buy') return false;
   const { body, task } = opened(raw, taskType);
@@ -240,19 +238,18 @@ export function isContradicted(raw: unknown, taskType: string): boolean {
   return told.some((members) => hasResult(membersOf(members), taskType));
 }
 
-/** True if a failed tool's object says what became of the operation. With any other object the outcome is unknown. */
+/** True if the object of a failed tool is a refusal or a task. With any other object the outcome is unknown. */
 export const isOutcome = (answer: unknown): boolean => refusalIn(answer) !== undefined || tellsOfTask(answer);
 
-/** True if an answer contains a task. */
 function tellsOfTask(raw: unknown): boolean {
   const { body, task } = opened(raw, '');
   return task !== undefined || toolTaskIn(body, '') !== undefined;
 }
 
-/** Codes with which a tool answers that it does not know a task. */
+/** Error codes by which a tool says that it does not know a task. */
 const NO_TASK: ReadonlySet<string> = new Set(['TASK_NOT_FOUND', 'REFERENCE_NOT_FOUND', 'NOT_FOUND']);
 
-/** The error of an answer that says that the seller does not know the task; undefined for any other answer. */
+/** Returns the error to throw if an answer says that the seller does not know the task; otherwise undefined. */
 export function taskUnknownIn(answer: unknown): TaskUnknownError | undefined {
   const refusal = refusalIn(answer);
   return refusal && NO_TASK.has(refusal.code)
@@ -261,10 +258,13 @@ export function taskUnknownIn(answer: unknown): TaskUnknownError | undefined {
 }
 
 /**
- * Returns the task or the result in a first answer. In the tool transport a task has the form `{ status, task_id }`. In
- * the agent transport it is the answer itself, or in `result` or `task`. Any other object is the result. If the object
- * has a part of a result, e.g. a media buy's id, its `status` may be the media buy's and not a task's.
- * @throws RegistrationError `answer_invalid` for anything else: it is then unknown if the operation was done.
+ * Returns the task or the result in the first answer to a call.
+ *
+ * - Tool transport: a task has the form `{ status, task_id }`.
+ * - Agent transport: a task is the answer itself, or its member `result` or `task`.
+ * - Any other object is a result. If it has a part of a result, e.g. a media buy's id, its `status` may be the media
+ *   buy's and not a task's.
+ * @throws RegistrationError `answer_invalid` for anything else. It is then unknown if the operation was done.
  */
 export function answerIn(raw: unknown, taskType: string): SellerAnswer {
   const { body, task } = opened(raw, taskType);
@@ -281,7 +281,7 @@ export function answerIn(raw: unknown, taskType: string): SellerAnswer {
   );
 }
 
-/** Returns the answer in a Task; undefined if the Task's data must be read as a result. */
+/** Returns the answer that an A2A Task gives. Undefined if the Task is completed and its data is a plain result. */
 function agentAnswer({ status, body, taskId, data }: AgentTask, taskType: string): SellerAnswer | undefined {
   if (status !== 'completed') return { status, ...idOf(taskId), ...(data !== undefined && { data }) };
   if (data === undefined) return { status, ...idOf(taskId) };
@@ -300,11 +300,11 @@ function agentAnswer({ status, body, taskId, data }: AgentTask, taskType: string
 const idOf = (taskId: string | undefined): Pick<SellerAnswer, 'taskId'> =>
   taskId === undefined ? {} : { taskId };
 
-/** Returns the task's id that comes with a result. In the tool transport it is beside the media buy's status. */
+/** Returns the id of the task that comes with a result; in the tool transport it is the result's `task_id`. */
 const taskIdOf = (body: unknown, task: AgentTask | undefined): string | undefined =>
   task ? task.taskId : textIn(membersOf(body)['task_id']);
 
-/** Refuses a task id that is longer than webhooks may have. @throws RegistrationError */
+/** Returns the answer. @throws RegistrationError if its task id is longer than the task id of a webhook may be. */
 function withinBounds(answer: SellerAnswer): SellerAnswer {
   const length = answer.taskId?.length ?? 0;
   if (length <= MAX_TEXT) return answer;
@@ -319,7 +319,7 @@ const FAILURES = ['error', 'adcp_error', 'proto_error', 'isError'] as const;
 
 const isThere = (value: unknown): boolean => value !== undefined && value !== null && value !== false;
 
-/** The reason why an answer without a known status is not a result of the operation; undefined if it is one. */
+/** Returns the reason why an answer without a known status is no result of the operation; undefined if it is one. */
 function notAResult(raw: unknown, answer: unknown, taskType: string): string | undefined {
   if (!isPlainObject(answer)) return 'is not a plain object';
   const members = membersOf(answer);
@@ -334,13 +334,13 @@ function notAResult(raw: unknown, answer: unknown, taskType: string): string | u
   return hasResult(members, taskType) && !hasUnknownStatus(members) ? undefined : withoutResult(members);
 }
 
-/** True for an agent's Task in a state that no version of A2A has. Else unfinished work would pass for a result. */
+/** True for an A2A Task in a state that no A2A version has. Its work may go on, so it must not pass for a result. */
 function hasUnknownState(raw: unknown): boolean {
   const answer = unwrapped(raw);
   return !agentTaskIn(answer) && layersOf(answer).some(({ status }) => stateOf(status) !== undefined);
 }
 
-/** True for a task with an unknown status. If the answer names a media buy, its status is taken for the buy's. */
+/** True for a task id with an unknown status. False beside a media buy's id: the status may be the media buy's. */
 const hasUnknownStatus = (members: JsonObject): boolean =>
   textIn(members['task_id']) !== undefined &&
   present(members, 'status') !== undefined &&
@@ -366,7 +366,7 @@ function toolTaskIn(answer: unknown, taskType: string): SellerAnswer | undefined
   return undefined;
 }
 
-/** Returns the member `result`. If it is absent, returns the members beside the status. */
+/** Returns the member `result` of a task, or else the members beside `status` as the result. */
 function toolResult(body: JsonObject): unknown {
   const result = present(body, 'result');
   if (result !== undefined) return result;
@@ -378,17 +378,20 @@ function toolResult(body: JsonObject): unknown {
     : resultBeside(Object.fromEntries(members), textMember(body, 'status'));
 }
 
-/** Returns the members as a result. A completed task with only general members has no result (calls.md §1.6). */
+/** Returns `members` as a result; undefined for a completed task without any part of a result (calls.md §1.6). */
 const resultBeside = (members: JsonObject, status: string | undefined): JsonObject | undefined =>
   status === 'completed' && isEmpty(members) ? undefined : members;
 
-/** Returns an object without null members and without `replayed` (calls.md §1.4, §1.8). */
+/** Returns an object without null members and `replayed`, which marks a repeated answer (calls.md §1.4, §1.8). */
 function shown(body: JsonObject): JsonObject {
   const { replayed: _before, ...members } = withoutNulls(body);
   return members;
 }
 
-/** Returns a result for callers. Beside a media buy's status, a task's id and envelope members are removed. */
+/**
+ * Returns a result as callers get it. If a task id stands in the result of the tool transport, the id, `context` and
+ * `message` are removed as parts of the envelope.
+ */
 function resultOf(body: unknown, task: AgentTask | undefined): unknown {
   const members = shown(membersOf(body));
   if (task || textIn(members['task_id']) === undefined) return members;

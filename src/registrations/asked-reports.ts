@@ -1,5 +1,6 @@
-// Finds the delivery reports that a call requests, their media buy, and the buy's flight, i.e. its start and end
-// (owed.md §1.2, §1.3). The operation keeps them unencrypted until a media buy is named, so they contain no credential.
+// Finds the delivery reports that a call requests, their media buy, and the media buy's flight, i.e. its start and end
+// (owed.md §1.2, §1.3). These facts are stored unencrypted until the seller names the media buy, so they contain no
+// credential.
 import { isJsonObject, type JsonObject, present, textMember } from '../codec/members.ts';
 import { MAX_TEXT } from '../codec/printable.ts';
 import { parseInstant } from '../events/instant.ts';
@@ -8,27 +9,27 @@ import { joined } from '../windows/terms.ts';
 
 /** The delivery reports that a call requests for the media buy that it makes or updates. */
 export interface AskedReports {
-  /** null: the call ends the reports of the media buy. Absent: the call does not mention reports. */
+  /** null: the call stops the reports of the media buy. Absent: the call does not mention reports. */
   readonly frequency?: Frequency | null;
   /**
-   * The requested metrics; null: the seller chooses. Absent: the call requests something that an update of ours could
-   * not repeat.
+   * The requested metrics; null: the seller chooses. Absent: the request has a part that a later update by this library
+   * could not repeat.
    */
   readonly metrics?: readonly string[] | null;
   /** The media buy that the call updates; absent if the call makes a new one. */
   readonly mediaBuyId?: string;
-  /** The start of the media buy. Absent: not given, or relative (`asap`). */
+  /** The start of the media buy, Unix ms. Absent: not given, or relative (`asap`). */
   readonly start?: number;
   readonly end?: number;
   /**
-   * The times in which the buy's packages are active; absent: the whole flight. A start or end that is not known is
-   * left out.
+   * The periods in which the packages of the media buy are active; absent: the whole flight. A start or end that is not
+   * known is left out of its period.
    */
   readonly packages?: readonly Partial<Period>[];
   readonly products: readonly string[];
 }
 
-/** The most packages of a media buy that are read. */
+/** The largest number of packages of a media buy that are read. */
 const MOST_PACKAGES = 1000;
 
 /**
@@ -61,14 +62,14 @@ export function packagesIn(of: JsonObject): readonly JsonObject[] {
   return Array.isArray(given) ? given.slice(0, MOST_PACKAGES).filter(isJsonObject) : [];
 }
 
-/** Returns the products of packages, each product once. */
+/** Returns the product ids of packages, each id once. */
 export const productsIn = (packages: readonly JsonObject[]): readonly string[] => [
   ...new Set(packages.flatMap((one) => textMember(one, 'product_id') ?? [])),
 ];
 
 /**
- * Returns the frequency that `reporting_webhook` requests. null: the call removes it. Undefined: it is absent, or its
- * frequency is unknown.
+ * Returns the frequency of reports that the argument `reporting_webhook` requests. null: the argument is null, which
+ * stops the reports. Undefined: the argument is absent, or its frequency is unknown.
  */
 function frequencyIn(args: JsonObject): Frequency | null | undefined {
   if (Object.hasOwn(args, 'reporting_webhook') && args['reporting_webhook'] === null) return null;
@@ -78,7 +79,7 @@ function frequencyIn(args: JsonObject): Frequency | null | undefined {
   return FREQUENCIES.find((one) => one === word);
 }
 
-/** The members of `reporting_webhook` that a later update of ours can repeat. */
+/** The members of `reporting_webhook` that a later update by this library can repeat. */
 const REPEATABLE: ReadonlySet<string> = new Set([
   'url',
   'authentication',
@@ -87,12 +88,12 @@ const REPEATABLE: ReadonlySet<string> = new Set([
   'requested_metrics',
 ]);
 
-/** The largest number of metrics that are kept. */
+/** The largest number of metrics of a media buy that are stored. If a call requests more, none of them are stored. */
 const MOST_METRICS = 100;
 
 /**
- * Returns the requested metrics if they can be repeated. An update replaces the whole `reporting_webhook`, so one with
- * further members could not be sent again.
+ * Returns the requested metrics; null if the seller chooses. Undefined if `reporting_webhook` has a part that is not
+ * stored. A later update must send that object whole, so this library could not repeat it.
  */
 function metricsIn(args: JsonObject): readonly string[] | null | undefined {
   const webhook = present(args, 'reporting_webhook');
@@ -109,33 +110,34 @@ const isName = (one: unknown): boolean => typeof one === 'string' && one.length 
 export const instantIn = (of: JsonObject, name: string): number | undefined =>
   parseInstant(textMember(of, name) ?? '')?.ms;
 
-/** Returns the start and end of a media buy or a package. One that is not given is left out. */
+/** Returns the start and end of a media buy or a package, Unix ms. A time that is not given is left out. */
 export function flightIn(of: JsonObject): Partial<Period> {
   const [start, end] = [instantIn(of, 'start_time'), instantIn(of, 'end_time')];
   return { ...(start !== undefined && { start }), ...(end !== undefined && { end }) };
 }
 
-/** Returns the times in which packages are active. Paused and canceled packages are left out. */
+/** Returns the period of each package that is neither paused nor canceled. */
 export function activePackages(packages: readonly JsonObject[]): readonly Partial<Period>[] {
   const isStopped = (one: JsonObject): boolean =>
     ['paused', 'canceled'].some((name) => present(one, name) === true);
   return packages.filter((one) => !isStopped(one)).map(flightIn);
 }
 
-/** The start and end of a media buy, as far as they are known. */
+/** The start and end of a media buy and of its active packages, as far as they are known. */
 export interface Flight extends Partial<Period> {
   readonly packages?: readonly Partial<Period>[];
 }
 
 /**
- * The longest time before the registration for which reports are expected. Without it a seller could name any year. Ms.
+ * The longest time before the registration for which reports are expected. Without this limit a seller could name a
+ * start in any year. Ms.
  */
 const MOST_BEFORE_MS = 400 * DAY_MS;
 
 /**
  * Returns the periods in which at least one package is active (owed.md §1.3).
- * @param now the start if none is known: the media buy begins when it is agreed.
- * @param since the time of registration. Reports of long before it are not expected.
+ * @param now the assumed start of a media buy whose start is unknown: such a media buy begins when it is agreed.
+ * @param since the time of registration. Periods begin at most `MOST_BEFORE_MS` before it.
  */
 export function spansOf(
   { start = NaN, end = Infinity, packages = [{}] }: Flight,

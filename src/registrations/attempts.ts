@@ -1,6 +1,6 @@
-// Makes the attempts of one call, and decides how an error changes its operation (calls.md §2.5 to §2.9). Registrations
-// call it. The seller may have acted on an attempt without an answer. So a later refusal does not prove that nothing
-// was done.
+// Makes the attempts (requests) of one call, and decides how an error changes the stored operation (calls.md §2.5 to
+// §2.9). The seller may have acted on an attempt that had no answer. So a refusal of a later attempt does not prove
+// that nothing was done.
 import type { RaiseAlarm } from '../shared/alarms.ts';
 import { MAX_TEXT, printableText } from '../codec/printable.ts';
 import { printableValue } from '../codec/printable-value.ts';
@@ -11,33 +11,32 @@ import type { OperationSeen } from './operation.ts';
 import type { RegisteredCall } from './request.ts';
 import type { SellerError } from './seller-error.ts';
 
-/** The parts that attempts work with. */
 export interface AttemptsContext {
   readonly operations: Pick<Operations, 'refuse' | 'reject' | 'postpone' | 'attempted' | 'get'>;
   readonly raise: RaiseAlarm;
-  /** True if no caller receives the call's error. A refusal then raises an alarm. */
+  /** True if no caller receives the error of the call, as when `start` repeats it. A refusal then raises an alarm. */
   readonly isUnattended?: boolean;
 }
 
-/** The attempts of a call in this process. */
+/** The attempts of one call by this process. Each attempt is one request to the seller. */
 export interface Attempts {
   /**
-   * Makes one attempt. If a client throws a seller's error, the promise resolves with that error. It rejects if there
-   * is no answer.
+   * Makes one attempt. Resolves with the answer, or with the seller's error if a client threw that error. Rejects if
+   * there is no answer.
    */
   readonly make: (call: (asked: RegisteredCall) => unknown) => Promise<unknown>;
   /**
-   * Applies an error to the operation, and stores the change.
-   * @returns the call that may be made at once; undefined: the error goes to the caller.
+   * Changes the stored operation after a seller's error.
+   * @returns the call to make again immediately, without webhooks. Undefined: the error goes to the caller.
    */
   readonly refused: (refusal: SellerError, answer: unknown) => Promise<Operation | undefined>;
-  /** Notes that an answer came which is no refusal, but may prove to be unusable (calls.md §2.6). */
+  /** Counts the latest attempt as unanswered, because its answer may prove to be unusable (calls.md §2.6). */
   readonly untaken: () => void;
   /** True if an earlier attempt had no answer, so that the seller may have acted on it. */
   readonly isRepeat: () => boolean;
 }
 
-/** Errors about the caller's credentials. They do not tell if the call was done. */
+/** Codes of errors about the caller's credentials. They do not tell if an earlier, unanswered attempt was done. */
 const CREDENTIALS: ReadonlySet<string> = new Set([
   'AUTH_REQUIRED',
   'AUTH_MISSING',
@@ -47,7 +46,7 @@ const CREDENTIALS: ReadonlySet<string> = new Set([
 
 /**
  * Words which show that an error is about the registration of webhooks (calls.md §2.9). `reporting_webhook` is a
- * separate argument, so its name is removed before the search.
+ * separate argument of the call, so its name is removed from the text before the search.
  */
 const REGISTRATION =
   /\bpush\b|push_?notification|webhook|callback|operation_?id|\bsync(?:hronous(?:ly)?)?[ -]only\b/i;
@@ -61,13 +60,13 @@ function isAboutRegistration({ code, field = '', message }: SellerError): boolea
 export function attemptsOf(operation: Operation, context: AttemptsContext): Attempts {
   const { operations, raise, isUnattended = false } = context;
   let asked = operation;
-  /** The number of attempts without an answer. Running attempts are included. */
+  /** The number of attempts that had no answer, including attempts that still run. */
   let unanswered = operation.isRepeat ? 1 : 0;
   let isMarked = false;
 
   const pause = async (ms: number | undefined): Promise<void> => {
     const isAnswered = unanswered === 0;
-    // Nothing has to be stored: the call is due at that time anyway.
+    // The seller asked for no pause, so the row stays due at its stored time and nothing has to be written.
     if (ms === undefined && !isAnswered) return;
     const held = await operations.postpone(asked, { ms, isAnswered });
     isMarked = isAnswered;
@@ -79,21 +78,26 @@ export function attemptsOf(operation: Operation, context: AttemptsContext): Atte
     if (error.status === TOO_MANY_REQUESTS) unanswered -= 1;
     await pause(waitMs(error.retryAfterMs));
   };
-  /** Stores a refusal. Raises an alarm if the refusal is new and no caller receives it. */
+  /**
+   * Stores a refusal, and raises an alarm about it. No alarm is raised if a caller receives the error, its code is
+   * known, and the call was certainly not done.
+   */
   const rejected = async (refusal: SellerError, state: Rejected | 'calling'): Promise<void> => {
     const kept = state === 'calling' ? state : await operations.reject(asked, state, whyOf(refusal));
-    // The move that made this step makes another operation instead.
+    // This call gives the seller another URL, and its revision is outdated. The move makes a new operation, so there is
+    // no alarm.
     if (isOldRevision(refusal)) return;
     const is = await operations.get(asked);
-    // If the call was answered meanwhile, or made under another request key, this refusal no longer applies.
+    // If the call was answered meanwhile, or made again under another `idempotency_key`, this refusal no longer
+    // applies.
     if (!is || kept !== is.state) return;
     if (kept !== 'refused' || refusal.isUnknown || isUnattended) raise(alarmOf(is, refusal, kept));
   };
 
   /**
-   * True for a step of a move whose revision is out of date: the seller has not accepted its bytes, and never will
-   * (told.md §3.2). If the arguments have no revision and an attempt was left unanswered, the step is repeated like any
-   * other operation.
+   * True if the seller refused a step of a move (an update that gives it another URL) because the revision is outdated.
+   * The seller will never accept that request, so it is not repeated (told.md §3.2). False if the arguments have no
+   * revision and an earlier attempt had no answer: then the step is repeated like any call.
    */
   const isOldRevision = ({ code }: SellerError): boolean =>
     operation.isStep === true &&
@@ -116,7 +120,8 @@ export function attemptsOf(operation: Operation, context: AttemptsContext): Atte
         const refusal = refusalIn(error);
         if (!refusal) {
           await failed(error);
-          // A client's error message may contain a whole page of the seller's.
+          // The message of a client's error may contain a whole page of the seller, so it is shortened and made
+          // printable.
           throw printableValue(error);
         }
         answer = refusal;
@@ -125,7 +130,8 @@ export function attemptsOf(operation: Operation, context: AttemptsContext): Atte
       return answer;
     },
     refused: async (refusal, answer) => {
-      // Another attempt with this request key is still running at the seller.
+      // The seller is still working on another attempt with this `idempotency_key`, so that attempt counts as
+      // unanswered.
       if (refusal.code === 'IDEMPOTENCY_IN_FLIGHT') unanswered += 1;
       if (refusal.recovery === 'transient' && !isOldRevision(refusal)) {
         await pause(refusal.retryAfterMs);
@@ -140,17 +146,20 @@ export function attemptsOf(operation: Operation, context: AttemptsContext): Atte
   };
 }
 
-/** The seller's error as it is stored: shortened, and printable. */
+/** Returns the seller's error as it is stored with the operation: shortened, and printable. */
 const whyOf = ({ code, message }: SellerError): Why => ({
   refusal: code,
   reason: printableText(message, MAX_TEXT),
 });
 
-/** The state after an error that follows an unanswered attempt, i.e. one that the seller may have acted on. */
+/**
+ * Returns the operation's state after an error that follows an attempt without an answer. The seller may have acted on
+ * that attempt. After an error about credentials the call is repeated.
+ */
 const afterNoAnswer = ({ code }: SellerError): 'orphaned' | 'calling' =>
   CREDENTIALS.has(code) ? 'calling' : 'orphaned';
 
-/** The alarm that asks a person to look at the operation. */
+/** Returns the alarm that asks a person to look at the refused operation. */
 function alarmOf(
   { agentUrl: sender, operationId, taskType, ref }: OperationSeen,
   { code, message }: SellerError,

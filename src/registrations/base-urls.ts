@@ -1,10 +1,10 @@
-// Reads the option `baseUrl`: the base URLs below which sellers get their URLs, and which the receiver serves.
+// Reads the option `baseUrl`: the base URLs below which the URLs for sellers are made, and which the receiver serves.
 // `createRegistrations` and its routes use it.
 import { MOST_BASES } from '../config/public-url.ts';
 import { ConfigError } from '../shared/errors.ts';
 import type { RegistrationsOptions } from './registrations-options.ts';
 
-/** Base URLs without a `/` at the end. Sellers are given URLs below the first. */
+/** Base URLs without a `/` at the end. New URLs for sellers are made below the first. */
 export type BaseUrls = readonly [string, ...string[]];
 
 /** Checks `baseUrl`. @throws ConfigError for a wrong URL, an empty list, more than eight URLs, or a duplicate. */
@@ -20,7 +20,7 @@ export function baseUrlsOf({ baseUrl, allowLoopback = false }: RegistrationsOpti
   return [first, ...others];
 }
 
-/** Returns the value of `publicUrl` with which a receiver serves all base URLs. */
+/** Returns the option `publicUrl` of a receiver that serves all base URLs. */
 export function publicUrlsOf([first, ...others]: BaseUrls): string | readonly string[] {
   return others.length === 0 ? `${first}/*` : [first, ...others].map((url) => `${url}/*`);
 }

@@ -1,17 +1,17 @@
-// Ends a call that takes too long, so that no two processes make the same call at the same time. All background calls
-// to sellers use it: repeated calls, subscriptions, moves and checks of URLs.
+// Ends a call that takes too long, before another process may make the same call. All background calls to sellers use
+// it: repeated calls, subscriptions, moves and checks of URLs.
 import { orAborted } from '../shared/time-limits.ts';
 
-/** The time limit of a call, with a `sleep` that tests can replace. */
+/** The time limit of a call, and the `sleep` that measures it. */
 export interface CallDeadline {
   readonly ms: number;
   /** The message of the error with which the call is aborted. */
   readonly reason: string;
-  /** Resolves early if the signal aborts. */
+  /** Waits for `ms`, or less if the signal aborts. */
   readonly sleep: (ms: number, signal: AbortSignal) => Promise<void>;
 }
 
-/** Runs a call until its deadline, or until `stopping` aborts. It then returns even if the call ignores its signal. */
+/** Runs a call until its deadline, or until `stopping` aborts. Then it rejects, even if the call ignores its signal. */
 export async function beforeDeadline<T>(
   { ms, reason, sleep }: CallDeadline,
   stopping: AbortSignal,

@@ -1,5 +1,5 @@
-// Sends the requests of `mcpCaller` and `a2aCaller`: bearer token, time limit, redirects, and refusals by HTTP status
-// (calls.md §4).
+// Sends the requests of `mcpCaller` and `a2aCaller`: adds the bearer token, follows redirects, and turns refusals by
+// HTTP status into errors (calls.md §4).
 import { isJsonObject } from '../codec/members.ts';
 import { retryAfterMs } from '../codec/retry-after.ts';
 import { requireUrl } from '../config/public-url.ts';
@@ -21,9 +21,9 @@ import { SellerBusyError, SellerError, TOO_MANY_REQUESTS } from './answer.ts';
 export interface SellerAuth {
   readonly type: 'bearer';
   /**
-   * The token, or a function that returns the token for a seller. The function is called before each call and
-   * returns undefined if there is no token. A plain undefined, e.g. of an unset environment variable, is a
-   * ConfigError.
+   * The token, or a function that returns the token for a seller. The function is called before each call, and may
+   * return undefined if there is no token. If neither is given, e.g. because an environment variable is unset, that is
+   * a ConfigError.
    */
   readonly token:
     | string
@@ -32,14 +32,15 @@ export interface SellerAuth {
 }
 
 /**
- * The call that a token is asked for, passed to the function `token` of the option `auth` of `mcpCaller` and
+ * The call for which a token is needed, passed to the function `token` of the option `auth` of `mcpCaller` and
  * `a2aCaller`. Use it if you have several accounts with one seller.
  */
 export interface TokenCall {
-  /** The operation: a task type, the operation that asks for a task, `tools/list` or `agent-card`. */
+  /** The operation: a task type, the operation that requests a task's status, `tools/list` or `agent-card`. */
   readonly operation: string;
   /**
-   * The `ref` with which the operation was registered. If a task is asked for, it is the `ref` of the task's operation.
+   * The `ref` with which the operation was registered. For a request about a task, it is the `ref` of the task's
+   * operation.
    */
   readonly ref?: string;
 }
@@ -84,22 +85,25 @@ export const CALLER_OPTIONS: Readonly<Record<keyof CallerOptions, true>> = {
 };
 
 /**
- * The property under which a function that makes callers carries its name. It shows the mistake, before a seller is
- * called, if such a function is given instead of a caller.
+ * The property by which `mcpCaller` and `a2aCaller` carry their names. If such a function itself is given as the option
+ * `call`, without being called, the error can name it.
  */
 export const CALLER_MAKER: unique symbol = Symbol.for('proto-webhooks.caller-maker') as never;
 
-/** A function that makes callers, e.g. `mcpCaller`. */
+/** A function that makes the function for the option `call`, e.g. `mcpCaller`. */
 export interface CallerMaker {
   readonly [CALLER_MAKER]: string;
 }
 
-/** One request to a seller. */
+/** One HTTP request to a seller. */
 export interface SellerRequest {
   readonly method: 'GET' | 'POST' | 'DELETE';
   readonly headers: Readonly<Record<string, string>>;
   readonly body?: Uint8Array<ArrayBuffer>;
-  /** The redirects of the session that were seen before: later requests go straight to the new URL. */
+  /**
+   * Maps each URL that the seller has redirected in this session to its new URL, so that later requests go straight
+   * there.
+   */
   readonly moved: Moved;
   /** Aborts the request, at any time until its whole answer has been read. */
   readonly signal: AbortSignal;
@@ -108,35 +112,36 @@ export interface SellerRequest {
 /** Sends a request. It resolves with the answer, whose body is decoded but not read yet (calls.md §4.1). */
 export type SellerFetch = (url: string, request: SellerRequest) => Promise<Response>;
 
-/** The parts that both callers share. */
+/** The settings and functions that `mcpCaller` and `a2aCaller` share. */
 export interface Caller {
   readonly timeoutMs: number;
   /** The largest answer after decoding, bytes. */
   readonly maxAnswerBytes: number;
   /** The largest number of members and items in an answer. */
   readonly maxValues: number;
-  /** Returns the reason why a URL may not be called, like `Reach.refusedReason`. */
+  /** Returns the reason why a URL may not be called; undefined if it may. See `Reach.refusedReason`. */
   readonly refusedReason: Reach['refusedReason'];
   /**
-   * Gets the token for one call, and makes the `fetch` that sends it. @throws ConfigError if the URL cannot be called.
+   * Gets the token for one call, and makes a `fetch` that sends the token.
+   * @throws ConfigError if the URL may not be called.
    */
   readonly callFor: (agentUrl: string, call: TokenCall) => Promise<SellerCall>;
 }
 
-/** The `fetch` and the token of one call and its session. */
+/** The `fetch` function and the token for one call. */
 export interface SellerCall {
   /**
    * Sends the token to the origin of `agentUrl` only. It rejects with SellerError if the transport refuses the
    * credentials, and with SellerBusyError if the seller asks to call later.
    */
   readonly fetch: SellerFetch;
-  /** The token that the owner's function gave for this call. */
+  /** The bearer token for this call; undefined if there is none. */
   readonly token: string | undefined;
 }
 
 /**
- * Checks the options of a caller.
- * @param now Unix ms, for a `Retry-After` that is a date.
+ * Checks the options of `mcpCaller` or `a2aCaller`, and makes the parts that both share.
+ * @param now the current time, Unix ms, from which a `Retry-After` that is a date is counted.
  * @throws ConfigError if an option is wrong.
  */
 export function callerOf(
@@ -173,7 +178,7 @@ export function callerOf(
           method,
           headers: {
             ...headers,
-            // A small compressed answer could fill the memory when it is decoded.
+            // Compression is refused, because a small compressed answer could fill the memory when it is decoded.
             'accept-encoding': 'identity',
             'user-agent': 'proto-webhooks',
             ...(hasToken && { authorization: `Bearer ${token}` }),
@@ -200,16 +205,20 @@ export function callerOf(
   };
 }
 
-/** Sends a request, by the owner's `fetch` or the package's own. */
+/** Sends a request by the option `fetch`, or by the package's own connections. */
 interface Send extends Pick<Reach, 'refusedReason' | 'isRaw'> {
   readonly by: (url: string, init: AnyFetchInit) => Promise<Response>;
 }
 
-/** Chooses the owner's `fetch`, which decodes and checks URLs by itself, or the package's own. @throws ConfigError */
+/**
+ * Chooses the option `fetch`, which checks URLs and decodes answers by itself, or the package's own connections.
+ * @throws ConfigError
+ */
 function sendBy(given: CallerOptions['fetch'], { refusedReason, transport, isRaw }: Reach): Send {
   if (given === undefined) {
     const by: Send['by'] = async (url, init) => {
-      // The text of the URL was checked when it was read. Here the parsed URL is checked.
+      // The configured URL was checked as text. This check is for each URL that is really called, e.g. after a
+      // redirect.
       const reason = refusedReason(url, url);
       if (reason !== undefined) throw new Error(`${url} is ${reason}.`);
       return transport(url, init);
@@ -252,7 +261,7 @@ function tokenSource(auth: SellerAuth | undefined): TokenSource {
 
 const isBlank = (token: unknown): boolean => typeof token === 'string' && token.trim() === '';
 
-/** Checks the token. No error message contains it. @throws ConfigError if it cannot be sent as a bearer token. */
+/** Checks the token. Error messages never contain it. @throws ConfigError if it cannot be sent as a bearer token. */
 function requireToken(token: string): string {
   if (/^\s*bearer\s/i.test(token)) {
     throw new ConfigError('auth.token: begins with "Bearer ". Give the token alone.');
@@ -271,13 +280,19 @@ const UNAUTHORIZED = 401;
 const FORBIDDEN = 403;
 const UNAVAILABLE = 503;
 
-/** Says if a request carried the token. `withheld`: there is a token, but the request goes to another origin. */
+/**
+ * Tells if a request carried the token. `withheld`: a token exists, but the request goes to another origin than
+ * `agentUrl`.
+ */
 type TokenUse = 'none' | 'sent' | 'withheld';
 
 const tokenUse = (token: string | undefined, isSent: boolean): TokenUse =>
   token === undefined ? 'none' : isSent ? 'sent' : 'withheld';
 
-/** Returns the refusal that an HTTP status means. A seller sends such a status before it reads the call. */
+/**
+ * Returns the error for an HTTP status that refuses a call: 401, 403, 429, or 503 with `Retry-After`. Otherwise
+ * undefined. A seller sends such a status before it reads the call.
+ */
 function refusalOf(
   { status, headers }: Response,
   { url, token }: { readonly url: string; readonly token: TokenUse },
@@ -294,13 +309,16 @@ function refusalOf(
   return isBusy ? new SellerBusyError(status, retryAfterMs(retryAfter, now)) : undefined;
 }
 
-/** The most names of a seller's operations that are kept, and their greatest length. No task type is longer. */
+/**
+ * The largest number of a seller's operation names that are cached. `MAX_NAME` is the greatest length of a name: no
+ * task type is longer.
+ */
 export const MOST_NAMES = 1000;
 const MAX_NAME = 255;
 
 /**
- * Returns the names in a list of objects that a seller sent. They are kept for a long time, so their number and length
- * are limited.
+ * Returns the names in a list of objects that a seller sent. The names are cached for a long time, so their number and
+ * length are limited.
  */
 export function namesIn(list: unknown, member: 'name' | 'id', most: number = MOST_NAMES): readonly string[] {
   const names: string[] = [];
@@ -312,7 +330,7 @@ export function namesIn(list: unknown, member: 'name' | 'id', most: number = MOS
   return names;
 }
 
-/** If the body asks for a longer pause, returns the same error with that pause (calls.md §2.4). */
+/** Returns the error with the longest pause that the header or the body asks for (calls.md §2.4). */
 function longerOf(busy: SellerBusyError, body: unknown): SellerBusyError {
   const errors = isJsonObject(body) ? errorsIn(body) : [];
   const said = Math.max(busy.retryAfterMs ?? 0, ...errors.map(({ retryAfterMs: ms = 0 }) => ms));
@@ -323,8 +341,8 @@ const NOT_FOUND = 404;
 const SERVER_ERROR = 500;
 
 /**
- * Returns the error for an answer that comes from a web server instead of an agent; otherwise undefined. It leaves out
- * the server's page, which would be useless in a message.
+ * Returns the error for an answer that a web server gave in place of an agent; undefined for any other answer. The
+ * error leaves out the server's page, which would be useless in a message.
  */
 export function noAgentOf(url: string, { ok, status, headers }: Response): Error | undefined {
   const type = headers.get('content-type') ?? '';

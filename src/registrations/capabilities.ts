@@ -1,5 +1,6 @@
-// Asks sellers for their capabilities about once a day, and stores the answers (verification.md §5.29). Registrations
-// and the poller request them. Key lookup, editions and moves read them.
+// Requests the capabilities of sellers (`get_adcp_capabilities`) about once a day, and stores the answers
+// (verification.md §5.29). Registrations and the poller make the requests. Key lookup, the choice of the protocol
+// version (edition) and moves of URLs use the stored answers.
 import { putBounded } from '../shared/bounded.ts';
 import { isJsonObject, type JsonObject } from '../codec/members.ts';
 import { requireBounded } from '../calls/bounds.ts';
@@ -17,18 +18,18 @@ import { limited, orAborted } from '../shared/time-limits.ts';
 import { unwrapped } from './answer.ts';
 import type { AskedSeller, CallSeller } from './call-seller.ts';
 
-/** Asks sellers for their capabilities, and stores them (verification.md §5.29). */
+/** Requests the capabilities of sellers, and stores the answers (verification.md §5.29). */
 export interface Capabilities {
   /**
-   * Asks a seller for its capabilities if that is due and its list of operations has the operation for it. It never
-   * rejects.
+   * Requests a seller's capabilities if that is due and the seller lists the operation `get_adcp_capabilities`. The
+   * promise never rejects.
    */
   readonly ask: (of: AskedSeller, signal: AbortSignal) => Promise<void>;
-  /** The latest capabilities that the seller declared. */
+  /** Returns the latest capabilities that the seller declared; an empty object if there are none. */
   readonly of: (agentUrl: string) => Promise<Declared>;
 }
 
-/** The member of registrations that asks sellers for capabilities, for a poller and a reconciler. */
+/** The property of registrations by which a poller and a reconciler get `Capabilities`. */
 export const CAPABILITIES: unique symbol = Symbol.for('proto-webhooks.capabilities') as never;
 
 export interface WithCapabilities {
@@ -36,31 +37,32 @@ export interface WithCapabilities {
 }
 
 interface CapabilitiesOptions {
-  /** The client that calls sellers. Absent: no seller is asked. */
+  /** The option `call`, which calls sellers. Undefined: no capabilities are requested. */
   readonly call: CallSeller | undefined;
   readonly rows: StoreRegistrations;
   readonly hashes: Pick<Hashes, 'sha256Hex'>;
-  /** Unix ms. */
+  /** Milliseconds of any clock that does not go back. */
   readonly now: () => number;
-  /** The time limit for all requests to one seller together, ms. */
+  /** The time limit for all requests about one seller's capabilities together, ms. */
   readonly limitMs: number;
 }
 
 const OPERATION = 'get_adcp_capabilities';
 const DAY_MS = 86_400_000;
-/** The pause after a request without an answer. Other processes also do not ask during it. Ms. */
+/** The pause after a request that got no answer, for all processes. Ms. */
 const HOUR_MS = 3_600_000;
-/** The most sellers for which this process remembers that they are not due. */
+/** The largest number of sellers for which this process remembers when to read the store again. */
 const MAX_SELLERS = 10_000;
 
 export function capabilitiesOf({ call, rows, hashes, now, limitMs }: CapabilitiesOptions): Capabilities {
-  // For each seller, the time on this process's clock from which the store is read again.
+  // For each seller, the time on this process's clock until which the store is not read again.
   const lookAt = new Map<string, number>();
 
   const claim = (agentUrl: string): Promise<boolean> =>
     rows.run('', (step, at) => {
       const row = declaredIn(step, hashes, agentUrl);
-      // A time more than a day ahead was written by a clock that was wrong. It must not delay the request for long.
+      // `askAt` is at most a day ahead. A later time was written by a wrong clock, and must not delay the request for
+      // long.
       if (row && row.askAt > at && row.askAt <= at + DAY_MS) return false;
       step.save(declaredRow(hashes, agentUrl, { ...row, askAt: at + HOUR_MS }, at));
       return true;
@@ -96,7 +98,8 @@ export function capabilitiesOf({ call, rows, hashes, now, limitMs }: Capabilitie
         );
         await keep(agentUrl, found);
       } catch {
-        // The seller is asked again in an hour. The call that led to this request reports the same fault.
+        // The error is ignored, because the call that led to this request meets and reports the same fault. The seller
+        // is asked again in an hour.
       }
     },
     of: async (agentUrl) => {
@@ -107,16 +110,16 @@ export function capabilitiesOf({ call, rows, hashes, now, limitMs }: Capabilitie
 }
 
 const MAX_URL = 2_048;
-/** The most supported versions in an answer that are read. */
+/** The largest number of entries of `supported_versions` that are read. */
 const MAX_VERSIONS = 100;
 
-/** The capabilities in an answer; undefined if it has none. */
+/** Returns the capabilities in an answer, i.e. an object with the member `adcp`; undefined if there are none. */
 export const capabilitiesIn = (answer: unknown): JsonObject | undefined =>
   bodiesOf(answer).find(({ adcp }) => isJsonObject(adcp));
 
 /**
- * Returns the facts that an answer declares. Returns undefined if the answer has no capabilities, e.g. an error or a
- * task.
+ * Returns the facts that a seller declares in an answer. Undefined if the answer has no capabilities, e.g. for an error
+ * or a task.
  */
 export function declaredBy(answer: unknown): Declared | undefined {
   const body = capabilitiesIn(answer);
@@ -137,12 +140,13 @@ export function declaredBy(answer: unknown): Declared | undefined {
   };
 }
 
-/** The protocol's limits for that time: one day and seven days. Seconds. */
+/** The protocol's limits for `delivery_retry_horizon_seconds`: one day and seven days. Seconds. */
 const LEAST_HORIZON = 86_400;
 const MOST_HORIZON = 604_800;
 
 /**
- * The time for which a seller repeats a delivery, cut to the protocol's limits. Undefined if the seller gives none. Ms.
+ * Returns the time for which a seller retries a delivery, raised or cut to the protocol's limits. Undefined if the
+ * seller declares none. Ms.
  */
 function horizonIn(signing: unknown): number | undefined {
   const seconds = isJsonObject(signing) ? signing['delivery_retry_horizon_seconds'] : undefined;
@@ -150,7 +154,10 @@ function horizonIn(signing: unknown): number | undefined {
   return Math.ceil(Math.min(Math.max(seconds, LEAST_HORIZON), MOST_HORIZON) * 1000);
 }
 
-/** Returns the objects in an answer that may hold the capabilities. In a Task they are in its data. */
+/**
+ * Returns the objects in an answer that may be the capabilities: the answer itself, its `result`, or the data of a
+ * Task.
+ */
 function bodiesOf(answer: unknown): readonly JsonObject[] {
   const outer = unwrapped(answer);
   const layers = isJsonObject(outer) ? [outer, outer['result'], outer['task']] : [];
@@ -162,7 +169,10 @@ function bodiesOf(answer: unknown): readonly JsonObject[] {
   });
 }
 
-/** Returns a URL in the spelling of `URL`. http is for development: the code that fetches decides if it may be used. */
+/**
+ * Returns a URL as `new URL` writes it. Undefined if it is no web address, has credentials or is too long. Code that
+ * fetches the URL refuses http, except for development.
+ */
 function httpsUrl(value: unknown): string | undefined {
   if (typeof value !== 'string' || value.length > MAX_URL || !URL.canParse(value)) return undefined;
   const { protocol, href, username, password } = new URL(value);
@@ -170,12 +180,12 @@ function httpsUrl(value: unknown): string | undefined {
   return isWeb && username === '' && password === '' && href.length <= MAX_URL ? href : undefined;
 }
 
-/** A release of the protocol, e.g. `3.1` or `3.1.2`. */
+/** A release of the protocol, e.g. `3.1` or `3.1.2`; a candidate for a release does not match. */
 const RELEASE = /^(\d{1,4})\.(\d{1,4})(?:\.\d{1,6})?$/;
 
 /**
- * Returns the edition that an answer names. If it names none, returns the oldest edition that the seller supports,
- * which fits all others.
+ * Returns the protocol version that an answer names. If it names none, returns the oldest version that the seller
+ * supports, because its rules fit the newer versions too.
  */
 function editionOf(version: unknown, supported: unknown): string | undefined {
   const said = releaseIn(version);

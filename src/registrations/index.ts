@@ -1,4 +1,5 @@
-// Entry `proto-webhooks/registrations`: `createRegistrations`, with the randomness and the clock of the runtime.
+// Defines the entry `proto-webhooks/registrations`: `createRegistrations`, with the randomness and the clock of the
+// runtime.
 import { sleep } from '../shared/time-limits.ts';
 import { createHashes } from '../crypto/hashes.ts';
 import type { Registrations } from './registrations.ts';

@@ -1,5 +1,5 @@
-// Lists operations in pages, by their own state or by that of the polling of their tasks, for `registrations.list`.
-// `proto-webhooks tasks` and `proto-webhooks state` read operations with it too.
+// Lists operations (registered calls) in pages, selected by their own state or by the polling state of their tasks.
+// `registrations.list`, `proto-webhooks tasks` and `proto-webhooks state` use it.
 import type { Hashes } from '../crypto/engine.ts';
 import { storedId } from '../stages/ids.ts';
 import type { RegistrationRow, StoreRegistrations } from '../stores/store.ts';
@@ -12,7 +12,7 @@ import { watchIn, type WatchState } from './watch-task.ts';
  */
 export interface OperationQuery {
   /**
-   * The state of the operation, e.g. `open` or `ended`, or that of the polling of its task. `watched`: the task is
+   * The state of the operation, e.g. `open` or `ended`, or the polling state of its task. `watched`: the task is
    * polled. `unresolved`: polling was given up. The two kinds of state are independent.
    */
   readonly state?: OperationState | WatchState | undefined;
@@ -38,10 +38,10 @@ const WATCH_STATES: Readonly<Record<WatchState, true>> = { watched: true, unreso
 const isWatchState = (state: OperationQuery['state']): state is WatchState =>
   state !== undefined && Object.hasOwn(WATCH_STATES, state);
 
-/** The page size of `list`, if none is given. */
+/** The number of operations on a page of `list`, if no limit is given. */
 export const LISTED = 100;
 
-/** `Registrations.list`. */
+/** Returns a page of operations, for `registrations.list`. */
 export async function listOperations(
   registrations: StoreRegistrations,
   hashes: Hashes,
@@ -62,8 +62,8 @@ export async function listOperations(
 const seen = (row: RegistrationRow): OperationSeen => seenOf(row, storedIn(row));
 
 /**
- * Returns the operations of polled tasks, with one read for each seller. If an operation has expired, the task's row
- * tells what is still known.
+ * Returns the operations of polled tasks, with one store transaction for each seller. If an operation has expired, the
+ * facts that the task's row has are returned.
  */
 async function watchedBy(
   registrations: StoreRegistrations,

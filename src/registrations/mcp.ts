@@ -1,5 +1,6 @@
-// Calls sellers over MCP with the SDK: opens sessions, repeats a call in a new one, and reads the result (calls.md
-// §1.10, §4.12). Owners pass `mcpCaller` to `createRegistrations({ call })`; `proto-webhooks state` uses it too.
+// Calls sellers over MCP with the SDK: opens sessions, reads results, and repeats a call whose session was lost
+// (calls.md §1.10, §4.12). Owners pass `mcpCaller` to `createRegistrations({ call })`; `proto-webhooks state` uses it
+// too.
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { ResultSchema } from '@modelcontextprotocol/sdk/types.js';
 import { bounded } from '../calls/bounds.ts';
@@ -59,7 +60,7 @@ export function mcpCaller(options: CallerOptions = {}): CallSeller {
   };
   const { timeoutMs } = caller;
   const limit = { ms: timeoutMs, reason: `the call timed out: no answer within ${timeoutMs} ms` };
-  /** Runs work within the time limit of the call. The limit includes opening a session. */
+  /** Runs `work` within the time limit of one call, which includes the opening of a session. */
   const inTime = <T>(signal: AbortSignal, work: (within: AbortSignal) => Promise<T>): Promise<T> =>
     limited(limit, signal, (within) => orAborted(work(within), within));
   const call: CallSeller = async (agentUrl, operation, args, { signal, sessions, ref }) => {
@@ -90,7 +91,7 @@ export function mcpCaller(options: CallerOptions = {}): CallSeller {
 /** The largest number of pages of a seller's list of tools that are read. */
 const MAX_PAGES = 20;
 
-/** The names of a seller's tools. */
+/** Returns the names of a seller's tools, from at most `MAX_PAGES` pages of its list. */
 async function toolNames(caller: Caller, lane: Lane, signal: AbortSignal): Promise<readonly string[]> {
   const names: string[] = [];
   let cursor: string | undefined;
@@ -106,18 +107,18 @@ async function toolNames(caller: Caller, lane: Lane, signal: AbortSignal): Promi
 
 Object.assign(mcpCaller, { [CALLER_MAKER]: 'mcpCaller' } satisfies CallerMaker);
 
-/** An MCP session. It is opened once, even if several calls begin to use it at the same time. */
+/** An MCP session. Concurrent calls share the promise `opening`, so that the session is opened only once. */
 interface ToolSessionInUse extends ToolSession {
   opening: Promise<void> | undefined;
 }
 
-/** The access of a call to its session, which is its own or one that a poller keeps. */
+/** Gives a call its session: a new one, or the seller's session that a poller keeps open between calls. */
 interface Lane {
   readonly fetch: SellerFetch;
   readonly session: () => ToolSessionInUse;
-  /** Forgets a session that has failed. The next call begins a new one. */
+  /** Forgets a kept session that has failed, so that the next call opens a new one. */
   readonly drop: (session: ToolSession) => void;
-  /** Says that a call no longer uses its session. */
+  /** Reports that a call no longer uses its session. A session that no poller keeps is then ended. */
   readonly leave: (session: ToolSession) => void;
 }
 
@@ -152,7 +153,8 @@ interface ToolCall {
 }
 
 /**
- * Makes a call. If a kept session proves lost, nothing was done in it, so the call is made once more in a new session.
+ * Makes a call. If the seller no longer knows a kept session, the call was not done, so it is made once more in a new
+ * session.
  */
 async function callIn(caller: Caller, lane: Lane, call: ToolCall): Promise<Members> {
   for (let isAgain = false; ; isAgain = true) {
@@ -178,7 +180,7 @@ async function callIn(caller: Caller, lane: Lane, call: ToolCall): Promise<Membe
   }
 }
 
-/** Opens a session. Its errors say that nothing has been called yet. */
+/** Opens a session. If that fails, the error says that nothing has been called yet. */
 async function opened(caller: Caller, lane: Lane, session: ToolSession, signal: AbortSignal): Promise<void> {
   try {
     await withClient(caller, lane, session, async () => undefined, signal);
@@ -193,7 +195,7 @@ interface Limits {
   readonly signal: AbortSignal;
 }
 
-/** Runs one step in an SDK client of its own, so that nothing which a seller has sent stays in a client. */
+/** Runs `step` with a new SDK client, so that nothing which a seller has sent stays in a client. */
 async function withClient<T>(
   { timeoutMs, maxAnswerBytes, maxValues }: Caller,
   { fetch }: Lane,
@@ -202,8 +204,9 @@ async function withClient<T>(
   signal: AbortSignal,
 ): Promise<T> {
   const client = new Client({ name: 'proto-webhooks', version: '1' });
-  // The SDK never removes its listener from a signal. Node keeps a signal of `AbortSignal.any`, with all its listeners,
-  // until it fires. Without a separate signal each answer would stay in memory as long as the process runs.
+  // The SDK never removes its listener from a signal. Node keeps a signal made by `AbortSignal.any`, with the
+  // listeners, until that signal fires. So the SDK gets a signal of its own. Otherwise each answer would stay in memory
+  // as long as the process runs.
   const own = followed(signal);
   const limits = { timeout: timeoutMs, signal: own.signal };
   try {
@@ -221,7 +224,7 @@ async function withClient<T>(
 /** The time limit for ending a session. No call waits for it. Ms. */
 const END_MS = 5_000;
 
-/** Ends a session, and never rejects: if this fails, the seller forgets the session by itself. */
+/** Ends a session at the seller. It never rejects: if the request fails, the seller forgets the session by itself. */
 async function endSession(session: ToolSession, fetch: SellerFetch): Promise<void> {
   if (session.id === undefined) return;
   const headers = sessionHeaders(session);
@@ -233,6 +236,6 @@ async function endSession(session: ToolSession, fetch: SellerFetch): Promise<voi
       await response.body?.cancel();
     });
   } catch {
-    // A seller may lack this request, and answers 405 then.
+    // The error is ignored: the seller forgets an idle session by itself.
   }
 }

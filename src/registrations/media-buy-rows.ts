@@ -1,11 +1,11 @@
-// Reads the rows of media buys in a seller's answer, which is hostile input. Used by the reconciler, and by checks and
-// moves of URLs.
+// Reads the entries about media buys in a seller's answer, which is hostile input. Used by the reconciler, and by
+// checks and moves of URLs.
 import { isJsonObject, type JsonObject, textMember } from '../codec/members.ts';
 
-/** The most objects that are read of each list. */
+/** The largest number of entries that are read of each list in an answer. */
 const MOST_ROWS = 10_000;
 
-/** Returns the rows of all lists in an answer, because sellers use different names for the list. */
+/** Returns the entries of all lists in an answer, because sellers name the list differently. */
 export function listedRows(data: unknown): readonly JsonObject[] {
   if (!isJsonObject(data)) return [];
   return Object.values(data)
@@ -14,6 +14,6 @@ export function listedRows(data: unknown): readonly JsonObject[] {
     .filter(isJsonObject);
 }
 
-/** Returns the rows of one media buy. */
+/** Returns the entries in an answer about one media buy. */
 export const rowsOf = (data: unknown, mediaBuyId: string): readonly JsonObject[] =>
   listedRows(data).filter((row) => textMember(row, 'media_buy_id') === mediaBuyId);

@@ -1,5 +1,5 @@
-// Finds the operation of an event, and adds warnings if parts of the event do not fit the operation (verification.md
-// §6.9). The receiver calls it for each event, through `createReceiver({ registrations })`.
+// Finds the operation (registered call) of an event, and adds warnings if parts of the event do not fit that operation
+// (verification.md §6.9). The receiver calls it for each event, through `createReceiver({ registrations })`.
 import { comparedWith } from '../auth/credentials.ts';
 import { canonicalJson } from '../codec/canonical-json.ts';
 import { isJsonObject, present } from '../codec/members.ts';
@@ -20,8 +20,8 @@ import { operationToken, type Secrets } from './secrets.ts';
 import { reportedText } from './seller-error.ts';
 
 /**
- * Finds the operation of an event. The seller chooses the ids in an event. If one does not fit the operation, there is
- * a warning, but nothing is settled or refused because of it.
+ * Returns a function that finds the operation of an event. The seller chooses the ids in an event. So an id that does
+ * not fit the operation causes only a warning: nothing is settled, and nothing is refused.
  */
 export function ofEvent(
   { find }: Pick<Operations, 'find'>,
@@ -29,10 +29,10 @@ export function ofEvent(
 ): EventRegistrations['ofEvent'] {
   return async (event) => {
     const { sender, operationId } = event;
-    // The task id is empty if the operation ended by the answer to its call.
+    // `taskId` is empty if the operation ended by the answer to its call, and the answer named no task.
     const taskId = event.taskId === '' ? undefined : event.taskId;
     const mediaBuyId = mediaBuyOf(event);
-    // Without an id to look for, the store is not read.
+    // Without an id there is nothing to look up, so the store is not read.
     if (operationId === undefined && taskId === undefined && mediaBuyId === undefined) return undefined;
     const told = {
       agentUrl: sender,
@@ -48,14 +48,15 @@ export function ofEvent(
   };
 }
 
-/** Returns the seller's error if a task did not complete; otherwise an empty object. */
+/** Returns the text of the seller's error if a task's event has one; otherwise an empty object. */
 function reasonOf(event: Event): Pick<OperationTold, 'reason'> {
   const reason = event.kind === 'task' && event.error ? reportedText(event.error) : '';
   return reason === '' ? {} : { reason };
 }
 
 /**
- * Returns the id of the agent transport's Task if its data names another task, which is the event's (calls.md §1.5).
+ * Returns the id of the A2A Task that carried the event, if it is another id than that of the event's task (calls.md
+ * §1.5).
  */
 function callOf({ transport, envelope, taskId }: Event): { readonly callTaskId?: string } {
   const found = transport === 'agent' && isJsonObject(envelope) ? agentPayload(envelope) : undefined;
@@ -69,8 +70,8 @@ function endingOf({ data }: Event): Pick<OperationTold, 'ending'> {
 }
 
 /**
- * Returns the media buy that an event is about; undefined for a report about several. The envelope of a pulled state is
- * our own, and names the media buy.
+ * Returns the id of the media buy that an event is about; undefined for a report about several media buys. If this
+ * library requested a state from the seller, the library built the event's envelope, which names the media buy.
  */
 function mediaBuyOf(event: Event): string | undefined {
   if (event.kind === 'other' && event.source === 'pull') return mediaBuyIn(event.envelope);
@@ -84,8 +85,8 @@ function knownOf(event: Event, found: OperationFound | undefined, tokens: TokenM
   if (!found) return { warnings: event.operationId === undefined ? [] : ['operation_id_unknown'] };
   const { operation, isMismatch } = found;
   const { operationId, ref, taskType, createdAt, isStep } = operation;
-  // An owner may find its order by `ref`, which a step of a move lacks (told.md §3.2). Reports belong to the media buy,
-  // and so does its `ref`.
+  // A handler may book an order by `ref`. So an event of a task that only moves a URL (`isStep`) gets no `ref` (told.md
+  // §3.2). A report belongs to the media buy, and gets the media buy's `ref`.
   const whose = isStep && event.kind === 'task' ? { isStep } : { ...(ref !== undefined && { ref }) };
   const warnings: WarningCode[] = [];
   if (isMismatch) warnings.push('operation_id_mismatch');
@@ -98,15 +99,15 @@ function knownOf(event: Event, found: OperationFound | undefined, tokens: TokenM
   };
 }
 
-/** The secrets by which tokens of operations are made. */
+/** The secrets and hashes from which the tokens of operations are derived. */
 export interface TokenMaker {
   readonly secrets: Secrets;
   readonly hashes: Hashes;
 }
 
 /**
- * Returns the token that the seller was told to repeat. Undefined if no token was requested, or if the secret that made
- * it was removed.
+ * Returns the token that the call asked the seller to repeat in webhooks. Undefined if the call asked for none, or if
+ * the secret from which the token was derived was removed.
  */
 export function tokenOf(
   { operation, token }: OperationFound,
@@ -116,7 +117,7 @@ export function tokenOf(
   return secret && operationToken(secret, hashes, operation.operationId);
 }
 
-/** Finds the token of a task's event: the text that the seller was told to repeat for the task's operation. */
+/** Returns a function that finds the token which an event of a task must repeat. */
 export function tokenOfEvent(
   { find }: Pick<Operations, 'find'>,
   tokens: TokenMaker,
@@ -132,8 +133,8 @@ export function tokenOfEvent(
 }
 
 /**
- * Compares the event's token with the operation's. The tool transport carries it as a member of the task's envelope
- * (verification.md §6.9).
+ * Returns a warning if a webhook does not repeat the token of its operation. Only the tool transport is compared, where
+ * the token is a member of the task's envelope (verification.md §6.9).
  */
 function tokenWarning(event: Event, found: OperationFound, tokens: TokenMaker): WarningCode | undefined {
   if (event.kind !== 'task' || event.source !== 'webhook' || event.transport !== 'tool') return undefined;
@@ -146,8 +147,8 @@ function tokenWarning(event: Event, found: OperationFound, tokens: TokenMaker): 
 }
 
 /**
- * True if the event repeats the context of the call. A context inside the call's own arguments is not stored, so it is
- * not compared. Deliveries of a task must have the context; other events may leave it out.
+ * True unless the event's context differs from the context of the call. A context inside the call's own arguments is
+ * not stored, so it is not compared. Events of a task must have the context; other events may leave it out.
  */
 function hasContext({ kind, context }: Event, operation: OperationSeen): boolean {
   const isAbsent = context === undefined || context === null;

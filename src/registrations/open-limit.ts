@@ -1,5 +1,5 @@
-// Limits the operations of one seller that have not ended: the option `maxOpen`. `create` reserves a slot here before
-// it writes an operation.
+// Limits the operations (registered calls) of one seller that have not ended: the option `maxOpen`. `create` reserves
+// room here before it writes an operation.
 import { putBounded } from '../shared/bounded.ts';
 import { singleFlight } from '../shared/single-flight.ts';
 import type { StoreRegistrations } from '../stores/store.ts';
@@ -12,25 +12,27 @@ interface RoomOptions {
   readonly maxOpen: number;
 }
 
-/** The number of operations that this process creates for a seller before it counts the seller's rows again. */
+/** After this many new operations of a seller, this process counts the seller's rows again. */
 const COUNT_EVERY = 100;
-/** The most sellers for which the remaining number is remembered. */
+/** The largest number of sellers for which this process remembers how many operations may still be created (`left`). */
 const MAX_SELLERS = 10_000;
 
 /**
- * Reserves a slot for one more open operation of a seller. The returned function releases the reservation. Call it once
- * the row is written, or will not be written.
+ * Returns a function that reserves room for one more open operation of a seller. It resolves with a function that
+ * releases the reservation: call it once the row was written, or will not be written. It rejects with RegistrationError
+ * `too_many_open` if there is no room.
  *
- * Counting reads all rows, so it is not done each time. The store's own counts (admission.md §8.9) cannot be used: they
- * include ended operations, whose rows stay for 70 days. Reservations limit a loop that creates many operations at
- * once: without them any number could be under way together.
+ * Counting reads all rows of a seller, so it is not done for each operation. The store's own counts (admission.md §8.9)
+ * cannot be used: they include ended operations, whose rows stay for 70 days. Operations that are not written yet count
+ * by their reservations. Otherwise a loop that creates many together could exceed the limit by any number.
  */
 export function roomBySeller({
   registrations,
   maxOpen,
 }: RoomOptions): (agentUrl: string) => Promise<() => void> {
   /**
-   * The slots that are left until the next count, and the operations that have a reservation and are not written yet.
+   * `left`: how many operations may be created until the next count. `unwritten`: how many operations have a
+   * reservation and are not written yet. Both are by agent URL.
    */
   const left = new Map<string, number>();
   const unwritten = new Map<string, number>();
@@ -49,7 +51,7 @@ export function roomBySeller({
     for (; room === undefined; room = left.get(agentUrl)) {
       await singleFlight(counting, agentUrl, () => count(agentUrl));
     }
-    // No slot is left, so the next call counts the rows again.
+    // This operation takes the last room, so the next one has the rows counted again.
     if (room <= 1) left.delete(agentUrl);
     else left.set(agentUrl, room - 1);
     if (room <= 0) {

@@ -1,5 +1,5 @@
-// Reads the rows of registrations page by page, skips damaged ones, and parses their JSON. All code that stores rows
-// besides events uses it: registrations, poller, reconciler and `proto-webhooks state`.
+// Reads the rows that registrations store: page by page, without damaged rows, and with their JSON parsed.
+// Registrations, poller, reconciler and `proto-webhooks state` use it.
 import { utf8 } from '../codec/encoding.ts';
 import { parseStrictObject } from '../codec/strict-json.ts';
 import { Fault } from '../shared/errors.ts';
@@ -14,7 +14,7 @@ import type {
   StoreRegistrations,
 } from '../stores/store.ts';
 
-/** All rows of a query, page by page. */
+/** Yields all rows that match a query, which it reads from the store page by page. */
 export async function* allRows(
   registrations: StoreRegistrations,
   which: Pick<RegistrationQuery, 'kind' | 'list' | 'sender'>,
@@ -27,7 +27,7 @@ export async function* allRows(
   }
 }
 
-/** Deletes a seller's rows of one kind, if `which` returns true for them. Without `which`, deletes all of that kind. */
+/** Deletes the rows of one kind and seller for which `which` returns true; by default all of them. */
 export async function deleteRows(
   registrations: StoreRegistrations,
   kind: RegistrationKind,
@@ -73,10 +73,13 @@ export interface Damage {
   readonly firstDamaged: readonly DamagedRow[];
 }
 
-/** The most errors that are kept. A hundred show what the errors have in common; a million would fill the memory. */
+/**
+ * The largest number of damaged rows that are reported. A hundred show what their errors have in common; a million
+ * would fill the memory.
+ */
 const MAX_REPORTED = 100;
 
-/** Runs a step for each row, and skips damaged ones. @throws any fault of the store. */
+/** Runs `step` for each row; counts and skips rows that are damaged. @throws any fault of the store. */
 export async function eachRow(
   registrations: StoreRegistrations,
   which: Pick<RegistrationQuery, 'sender'> & { readonly kind: DamagedRow['kind'] },
@@ -109,7 +112,10 @@ function agentUrlOf({ sender, value }: RegistrationRow): string | undefined {
   return typeof agentUrl === 'string' ? agentUrl : undefined;
 }
 
-/** The object in JSON that this package has stored in a row. @throws Fault `misconfigured` if it is not JSON. */
+/**
+ * Parses the JSON object that this package has stored in a row.
+ * @throws Fault `misconfigured` if it is not a JSON object.
+ */
 export function storedObject(text: string): Readonly<Record<string, unknown>> {
   const parsed = parseStrictObject(utf8(text));
   if (parsed.ok) return parsed.value;
@@ -120,19 +126,19 @@ export function storedObject(text: string): Readonly<Record<string, unknown>> {
 }
 
 /**
- * Returns the argument `account` of a request to a seller. @param account as JSON text; undefined: the request has
- * none.
+ * Returns the argument `account` for a request to a seller; an empty object if there is no account.
+ * @param account the buyer's account as JSON text.
  */
 export const accountArgument = (account: string | undefined): { readonly account?: JsonObject } =>
   account === undefined ? {} : { account: storedObject(account) as JsonObject };
 
 /**
- * The time limit for a lookup. It is shorter than the 5 s for which a receiver waits for its senders, so the error can
- * name the store. Ms.
+ * The time limit for a look-up of senders in the store. It is shorter than the 5 s for which a receiver waits for its
+ * senders, so that the error can name the store. Ms.
  */
 const LOOK_UP_MS = 4_000;
 
-/** Limits a lookup to `LOOK_UP_MS`. @throws Fault `store_unavailable` if the store takes longer. */
+/** Limits a look-up in the store to `LOOK_UP_MS`. @throws Fault `store_unavailable` if the look-up takes longer. */
 export const soon = <T>(work: Promise<T>): Promise<T> =>
   orLate(
     work,

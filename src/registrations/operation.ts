@@ -1,5 +1,5 @@
-// Defines an operation as it is stored, and as callers get it. operations.ts and settling.ts change operations. All
-// other code that uses operations imports the types from here.
+// Defines an operation (a registered call to a seller) as it is stored, and as callers get it. operations.ts and
+// settling.ts change operations. All other code that uses operations imports the types from here.
 import { PrintableError } from '../codec/printable-value.ts';
 import { isJsonObject, textMember } from '../codec/members.ts';
 import { MAX_TEXT } from '../codec/printable.ts';
@@ -19,9 +19,10 @@ import { storedObject } from './operation-rows.ts';
  * The state of an operation, i.e. of a registered call to a seller.
  *
  * - `calling`: the seller has not answered the call yet.
- * - `open`: it has answered, and the task runs.
+ * - `open`: the seller has answered, and the task runs.
  * - `ended`: the task has ended.
- * - `orphaned`: a call may have been done, but it was not answered and is no longer repeated.
+ * - `orphaned`: it is unknown if the call was done, because an attempt was not answered. The call is no longer
+ *   repeated.
  * - `refused`: the seller refused the call.
  */
 export type OperationState = 'calling' | 'open' | 'ended' | 'orphaned' | 'refused';
@@ -51,11 +52,11 @@ export interface OperationSeen {
   readonly mediaBuyId?: string;
   readonly status?: TaskStatus;
   /**
-   * The seller's error, if the operation was refused or has failed. If it is orphaned, the reason why it is no longer
-   * called.
+   * The seller's error, if the operation was refused or has failed. For an orphaned operation: the reason why the call
+   * is no longer repeated.
    */
   readonly reason?: string;
-  /** True if the operation is a step of a move (`registrations.apply`). */
+  /** True if the operation only gives the seller another URL: a step of a move by `registrations.apply`. */
   readonly isStep?: true;
   /** The time of registration, Unix ms on the store's clock. */
   readonly createdAt: number;
@@ -66,21 +67,26 @@ export interface SellerAnswer {
   readonly status: TaskStatus;
   readonly taskId?: string;
   readonly mediaBuyId?: string;
-  /** The status of the media buy itself, if that status is terminal. */
+  /** The status of the media buy itself, not of the task. Absent unless that status is terminal. */
   readonly ending?: string;
-  /** The result, or the data beside the status; a webhook would carry it in `result`. */
+  /**
+   * The result of the task, or else the data that came with its status. A webhook would carry it in its member
+   * `result`.
+   */
   readonly data?: unknown;
-  /** True if the task goes on although its status is a final one: nothing tells the result yet (calls.md §1.6). */
+  /**
+   * True if the task is polled on although its status is a final one, because the answer has no result (calls.md §1.6).
+   */
   readonly isOpen?: true;
-  /** The id of the task that `taskId` replaces (calls.md §1.5). */
+  /** The id of an earlier task, whose place the task `taskId` has taken (calls.md §1.5). */
   readonly replaces?: string;
-  /** The seller's error, if the task ended with another status than `completed`. */
+  /** The seller's error as text, if the task ended with another status than `completed`. */
   readonly reason?: string;
 }
 
 /**
- * Returns the first error in the data of a task that ended with another status than `completed`, in one line. Undefined
- * if there is none.
+ * Returns the first error in a task's data, in one line. Undefined if the task is `completed`, or the data has no
+ * error.
  */
 export function reasonIn(status: TaskStatus, data: unknown): string | undefined {
   const [first] = status !== 'completed' && isJsonObject(data) ? errorsIn(data) : [];
@@ -93,10 +99,10 @@ export function reasonIn(status: TaskStatus, data: unknown): string | undefined 
  *
  * - `settled`: the answer was recorded.
  * - `known`: the answer contains nothing new.
- * - `other-task`: recorded, but an earlier answer named another task. The earlier task is polled too, but its events
- *   no longer belong to this call.
- * - `task-taken`: recorded, but the task already belongs to another call. Its events without an operation id belong
- *   to that one.
+ * - `other-task`: recorded, but an earlier answer named another task. The earlier task is polled too, but its events no
+ *   longer belong to this call.
+ * - `task-taken`: recorded, but the task already belongs to another call. Events of the task without an operation id
+ *   belong to that other call.
  * - `absent`: the operation is unknown.
  */
 export type Settled = 'settled' | 'known' | 'other-task' | 'task-taken' | 'absent';
@@ -110,51 +116,51 @@ export function mediaBuyIn(data: unknown): string | undefined {
 /**
  * Returns the terminal status of a media buy in a result. Only `media_buy_status` is read, because a `status` beside
  * the media buy's id may be the task's.
- * @returns undefined if the media buy goes on, or the result does not say.
+ * @returns undefined if the media buy goes on, or the result does not name its status.
  */
 export function endingIn(data: unknown): string | undefined {
   const status = isJsonObject(data) ? textMember(data, 'media_buy_status') : undefined;
   return isTerminalBuy(status) ? status : undefined;
 }
 
-/** The facts that an event reports about an operation. */
+/** The facts in an event by which its operation is found and settled. */
 export interface OperationTold {
   readonly agentUrl: string;
   readonly operationId?: string;
   readonly taskId?: string;
-  /** The id of the agent transport's Task that reported the task, if the two ids differ. */
+  /** The id of the A2A Task that carried the event, if it is another id than `taskId`. */
   readonly callTaskId?: string;
-  /** The one media buy that the event names: in its result, or as the subject of its report. */
+  /** The id of the only media buy that the event names: in its result, or as the subject of its report. */
   readonly mediaBuyId?: string;
-  /** The status of the media buy itself, if that status is terminal. */
+  /** The status of the media buy itself, not of the task. Absent unless that status is terminal. */
   readonly ending?: string;
   /** The status of the task, if the event reports one. */
   readonly status?: TaskStatus;
-  /** The seller's error, if the task ended with another status than `completed`. */
+  /** The seller's error as text, if the task ended with another status than `completed`. */
   readonly reason?: string;
-  /** True if the seller delivered the event itself. */
+  /** True if the seller delivered the event as a webhook; false if it comes from an answer or a poll. */
   readonly isWebhook?: boolean;
 }
 
-/** The operation of an event. */
+/** The operation to which an event belongs, as found by the ids in the event. */
 export interface OperationFound {
   readonly operation: OperationSeen;
   /**
-   * True if the ids in the event do not fit. Its operation may not be the one of its task, or its task may not be the
-   * operation's.
+   * True if the ids in the event contradict each other: the event's task belongs to another operation, or the named
+   * operation has another task.
    */
   readonly isMismatch: boolean;
-  /** The id of the secret that made the operation's token; absent: no token was requested. */
+  /** The id of the secret from which the operation's token was derived; absent: the call asked for no token. */
   readonly token?: string;
 }
 
-/** The content of an operation's row. */
+/** The JSON value of an operation's row. */
 export interface Stored {
   readonly seller: Seller;
   readonly taskType: string;
   readonly state: OperationState;
   readonly ref?: string;
-  /** The caller's context as JSON text: its members have no fixed names. */
+  /** The `context` of the call as JSON text, because its members have no fixed names. */
   readonly context?: string;
   readonly taskId?: string;
   /** The number of times that the operation's task was replaced by another one. */
@@ -162,51 +168,66 @@ export interface Stored {
   readonly status?: TaskStatus;
   readonly createdAt: number;
   readonly requestKey: string;
-  /** The time until which the seller recognises a repeat by the request key. Unix ms. */
+  /** The time until which the seller recognises a repeated call by `requestKey`, its `idempotency_key`. Unix ms. */
   readonly keyUntil: number;
   readonly keyMs: number;
   readonly scheme: RouteScheme;
-  /** The id of the secret that made the token; absent: no token was requested. */
+  /** The id of the secret from which the operation's token was derived; absent: the call asked for no token. */
   readonly token?: string;
-  /** The encrypted arguments. They are kept until the operation is settled. */
+  /** The encrypted arguments of the call, which are removed once the operation is settled or no longer called. */
   readonly sealed?: string;
-  /** Our URLs at which the call requested webhooks. Absent: the operation was adopted. */
+  /**
+   * The URLs of this library to which the call asked the seller to send. Absent: the operation was adopted without such
+   * a URL.
+   */
   readonly told?: CallTold;
   readonly withoutConfig?: true;
-  /** The number of answers to the call that were refused so far. */
+  /** The number of answers to the call so far that this package refused, e.g. because they were too large. */
   readonly refusals?: number;
-  /** The reason why it is no longer called, if there is one. */
+  /**
+   * The seller's error if the task failed or the call was refused, or else the reason why the call is no longer
+   * repeated.
+   */
   readonly reason?: string;
-  /** The code of the seller's error, if the operation is no longer called because of that error. */
+  /** The code of the seller's error because of which the call is no longer made. */
   readonly refusal?: string;
-  /** True for a step of a move (told.md §3.2). */
+  /** True for a step of a move, i.e. for a call that only gives the seller another URL (told.md §3.2). */
   readonly isStep?: true;
-  /** The number of transient errors since the call was made, each of them the answer to its latest attempt. */
+  /** The number of times that a transient error has postponed the next attempt. */
   readonly busy?: number;
-  /** True if all attempts so far were answered with errors that mean nothing was done. The next attempt removes it. */
+  /**
+   * True if all attempts so far were answered with errors which mean that nothing was done. The flag is removed before
+   * the next attempt, which may stay unanswered.
+   */
   readonly isAnswered?: true;
-  /** The `account` of the arguments as JSON text, for requests about the task. */
+  /** The argument `account` of the call as JSON text. Requests about the task send it again. */
   readonly account?: string;
-  /** The media buy that the operation made. Delivery reports name no operation, so they are assigned by this id. */
+  /**
+   * The id of the media buy that the operation made. Delivery reports name no operation, so they are assigned by this
+   * id.
+   */
   readonly mediaBuyId?: string;
   /**
-   * The id of the row of the media buy's reports, if it differs from the media buy's id. The rules of stores read both.
+   * The id of the stream row, which records the media buy's reports, if it differs from `mediaBuyId` (e.g. a long id is
+   * hashed). The rules inside stores read both members.
    */
   readonly streamId?: string;
-  /** The reports that the call requested. */
+  /** The delivery reports that the call requested. */
   readonly reports?: AskedReports;
-  /** True if the operation was begun elsewhere: then it is unknown which operation_id the seller was given. */
+  /**
+   * True if the call was made elsewhere and then adopted. It is then unknown which `operation_id` the seller was given.
+   */
   readonly isAdopted?: true;
   /**
-   * The time at which the operation ended, was refused or orphaned, on the store's clock, Unix ms. Absent if none of
-   * these has happened. An earlier version of this package did not store it either.
+   * The time at which the operation ended, was refused or orphaned, on the store's clock, Unix ms. Absent before that,
+   * and in rows that an earlier version of this package wrote.
    */
   readonly closedAt?: number;
 }
 
 export const storedIn = ({ value }: RegistrationRow): Stored => storedObject(value) as unknown as Stored;
 
-/** Makes the row of an operation. @param dueAt the time of the next attempt; null: no process has to call it. */
+/** Makes the row of an operation. @param dueAt the time of the next attempt; null: the call is not made again. */
 export function rowOf(
   { agentUrl, operationId }: OperationName,
   stored: Stored,
@@ -243,13 +264,15 @@ export function seenOf({ sender, id }: RegistrationRow, stored: Stored): Operati
   };
 }
 
-/** Returns the reason of an end other than `completed`, if the answer gives one; otherwise an empty object. */
+/**
+ * Returns `reason` if the task ended with another status than `completed` and the answer gives a reason; otherwise an
+ * empty object.
+ */
 export const reasonOfEnd = (status: TaskStatus, { reason }: SellerAnswer): Pick<Stored, 'reason'> =>
   isTerminal(status) && status !== 'completed' && reason !== undefined ? { reason } : {};
 
 /**
- * Returns an operation that is no longer called: without its encrypted arguments, and without members that describe
- * only the running call.
+ * Returns an operation without its encrypted arguments, and without members that describe only a call that still runs.
  */
 export function withoutArguments({
   sealed: _gone,
@@ -265,7 +288,9 @@ export function withoutArguments({
 /** True until the operation ends, is refused or is orphaned. */
 export const isOpen = (state: OperationState): boolean => state === 'calling' || state === 'open';
 
-/** Returns the row of an operation that had no usable answer and is no longer called. */
+/**
+ * Returns the row of an operation whose call is given up as refused or orphaned. The row expires after `retentionMs`.
+ */
 export const closedRow = (
   of: OperationName,
   stored: Stored,
@@ -289,7 +314,7 @@ const whyOf = ({ reason, refusal }: Stored): Partial<Stored> => ({
   ...(refusal !== undefined && { refusal }),
 });
 
-/** Thrown if a call cannot be made again with the same bytes. */
+/** Thrown if a call cannot be repeated with the same bytes, because the credentials of its URL were retired. */
 export class NotRepeatable extends PrintableError {
   override readonly name = 'NotRepeatable';
   override readonly code = 'not_repeatable';

@@ -1,6 +1,6 @@
-// Stores the operations of all sellers, from before the call is made until the end (calls.md §1, §2). Registrations,
-// events and the poller change them here. The row is durable before the call is made. It has all that a repeat needs to
-// send the same bytes. README.md has the states of an operation.
+// Stores operations (registered calls to sellers), from before the call is made until the end (calls.md §1, §2).
+// Registrations, events and the poller change them here. The row of an operation is durable before the call is made,
+// and has all that a repeat needs to send the same bytes. README.md has the states of an operation.
 import { notANumber } from '../config/validate.ts';
 import type { Hashes } from '../crypto/engine.ts';
 import { storedId } from '../stages/ids.ts';
@@ -64,18 +64,15 @@ export type {
 
 const DAY_MS = 86_400_000;
 
-/**
- * After this many transient errors in a row, a pause lasts at least `callMs`, even if the seller asks for a shorter
- * one.
- */
+/** The number of transient errors after which each pause lasts at least `callMs`, even if the seller asks for less. */
 const PROMPT_PAUSES = 3;
 
-/** An operation that was just written, and the time until which no other process calls it. */
+/** An operation that was just written, and the time until which no other process makes its call. */
 interface Written extends Pick<Operation, 'heldUntil'> {
   readonly made: Stored;
 }
 
-/** An operation, and the time until which no other process may call it. */
+/** The name of an operation, and the time until which no other process makes its call. */
 type Held = OperationName & Pick<Operation, 'heldUntil'>;
 
 const placeOf = ({ agentUrl, operationId }: OperationName): SealedPlace => ({
@@ -96,9 +93,9 @@ export function operationsOf(options: OperationsOptions): Operations {
   };
 
   /**
-   * Returns the URL and credentials that the first attempt sent, even if the seller's route or base URL has changed
-   * since.
-   * @throws NotRepeatable
+   * Returns the URL and credentials that the first attempt sent, even if the seller's route (URL) or the base URL has
+   * changed since.
+   * @throws NotRepeatable if the credentials of that URL were retired.
    */
   const pushRoute = async (seller: Seller, scheme: RouteScheme, told: Stored['told']): Promise<Route> => {
     const known = told?.push ? await routes.routeAt(told.push) : undefined;
@@ -149,7 +146,7 @@ export function operationsOf(options: OperationsOptions): Operations {
       (id) => id === undefined || secrets.named(id) !== undefined,
     );
 
-  /** Changes an operation's row if the row exists. */
+  /** Runs `plan` on an operation's row in one store transaction. Returns undefined if there is no such row. */
   const change = <T>(
     { agentUrl, operationId }: OperationName,
     plan: (row: RegistrationRow, stored: Stored, rows: RegistrationRows, now: number) => T,
@@ -160,8 +157,8 @@ export function operationsOf(options: OperationsOptions): Operations {
     });
 
   /**
-   * Changes a row only if its call still has the request key of `called`. A late refusal must not affect a call that
-   * has replaced the refused one.
+   * Runs `plan` only if the call is unanswered and still has the `idempotency_key` of `called`. So a late refusal
+   * cannot affect the call that replaced the refused one.
    */
   const changeCalled = <T>(
     { agentUrl, operationId, call }: Operation,
@@ -173,7 +170,7 @@ export function operationsOf(options: OperationsOptions): Operations {
         : undefined,
     );
 
-  /** If the previous attempt was answered, notes before the next attempt that this one may stay unanswered. */
+  /** Removes `isAnswered` (all attempts were answered) from the row, because the next attempt may stay unanswered. */
   const attempted = async ({ agentUrl, operationId, heldUntil }: Held): Promise<void> => {
     const of = { agentUrl, operationId };
     await change(of, (row, { isAnswered, ...stored }, rows) => {
@@ -181,7 +178,10 @@ export function operationsOf(options: OperationsOptions): Operations {
     });
   };
 
-  /** Makes an operation orphaned, unless its call has another request key by now. */
+  /**
+   * Marks an operation as orphaned (nobody knows if it was done), unless it was answered or its call has another
+   * `idempotency_key` by now.
+   */
   const orphan = (
     of: OperationName,
     requestKey: string | undefined,
@@ -206,7 +206,7 @@ export function operationsOf(options: OperationsOptions): Operations {
     const reportsTold = reportsToldBy(taskType, request.arguments, routes.ours);
     const of = { agentUrl, operationId: newId() };
     const seller = sellerIn(request);
-    // Everything that can fail is done before anything is written.
+    // Everything that can fail is done before the operation is written.
     let route = await routes.routeOf(seller, scheme, step?.base);
     const sealed = await seal(secrets, placeOf(of), text, options.randomBytes);
     const requestKey = newId();
@@ -242,7 +242,8 @@ export function operationsOf(options: OperationsOptions): Operations {
       const written = await registrations.run(agentUrl, write);
       if (written === 'retired') throw new RegistrationError('request_invalid', RETIRED);
       if (written !== 'forgotten') return written;
-      // Since the route was read, the seller was forgotten together with its URL, or the URL was retired.
+      // After the route (the URL for the seller) was read, the seller was deleted by `forget`, or the URL was retired.
+      // So a new route is made.
       route = await routes.routeOf(seller, scheme, step?.base);
       return storing();
     };
@@ -309,7 +310,7 @@ export function operationsOf(options: OperationsOptions): Operations {
           let why: Pick<Stored, 'reason'> = {};
           try {
             stored = storedIn(row);
-            // The store has postponed the row by `callMs`, from the store's current time.
+            // The store has set `dueAt` to the current time plus `callMs`: until then no other process makes this call.
             const heldUntil = row.dueAt ?? 0;
             if (heldUntil - callMs < stored.keyUntil) {
               const operation = await operationOf(of, stored, { isRepeat: !stored.isAnswered, heldUntil });
@@ -334,7 +335,7 @@ export function operationsOf(options: OperationsOptions): Operations {
     list: (query) => listOperations(registrations, hashes, query),
     unreadable: async () => {
       let count = 0;
-      // An open operation needs its secret as well, for its token.
+      // An open operation has no encrypted arguments left, but its token still needs the secret.
       for (const list of ['calling', 'open'] as const) {
         for await (const row of allRows(registrations, { kind: 'operation', list })) {
           if (!canRead(storedIn(row))) count += 1;
@@ -353,7 +354,7 @@ export function operationsOf(options: OperationsOptions): Operations {
         const text = await unseal(secrets, placeOf(of), sealed);
         const anew = await seal(secrets, placeOf(of), text, options.randomBytes);
         await change(of, (found, stored, rows) => {
-          // If the operation was answered meanwhile, its encrypted text is already gone.
+          // If the operation was settled meanwhile, its encrypted arguments are gone, and nothing is written.
           if (stored.sealed === sealed) {
             rows.save(rowOf(of, { ...stored, sealed: anew }, found.dueAt, found.expiresAt));
           }
@@ -366,7 +367,7 @@ export function operationsOf(options: OperationsOptions): Operations {
       await deleteRows(registrations, 'operation', agentUrl);
       await deleteRows(registrations, 'stream', agentUrl);
       await deleteRows(registrations, 'snapshot', agentUrl);
-      // Tasks are kept if their operation was registered in the meantime.
+      // The row of a task is kept if its operation still exists: that operation was registered during this deletion.
       const isLeft = (row: RegistrationRow, rows: RegistrationRows): boolean =>
         !rows.get('operation', storedId(watchIn(row).operationId, hashes));
       await deleteRows(registrations, 'watch', agentUrl, isLeft);
@@ -374,14 +375,14 @@ export function operationsOf(options: OperationsOptions): Operations {
   };
 }
 
-/** True if the URL is one of ours and was retired. */
+/** True if the URL was made by this library and was retired, so it must not be given to a seller any more. */
 const isRetired = (rows: RegistrationRows, url: OurUrl | null | undefined, hashes: Hashes): boolean =>
   !!url && givenAt(rows, url, hashes)?.retiredAt !== undefined;
 
 const RETIRED =
   'arguments.reporting_webhook: its URL was retired, and reports to it would be lost. Ask reportingWebhook() for one with each call.';
 
-/** Checks `requestKeyMs`. @throws RegistrationError */
+/** Checks the option `requestKeyMs` of `create`. @throws RegistrationError */
 function requireKeyTime(ms: unknown): void {
   if (Number.isSafeInteger(ms) && (ms as number) >= 0) return;
   throw new RegistrationError(
@@ -390,7 +391,7 @@ function requireKeyTime(ms: unknown): void {
   );
 }
 
-/** The result for one row that was due. */
+/** The outcome for one operation that was due: it can be called, or was orphaned, or could not be read. */
 interface Came {
   readonly operation?: Operation;
   readonly orphaned?: OperationSeen | undefined;

@@ -1,5 +1,5 @@
-// Checks the arguments of registrations' methods before anything is written or called. A wrong argument is a
-// RegistrationError `request_invalid`. A wrong option of a constructor stays a ConfigError.
+// Checks the arguments of the methods of `Registrations` before anything is written or called. A wrong argument is a
+// RegistrationError `request_invalid`. A wrong option of `createRegistrations` stays a ConfigError.
 import { requireUrl } from '../config/public-url.ts';
 import { flag, oneOf, onlyKnown, text, wholeNumber } from '../config/validate.ts';
 import { ConfigError } from '../shared/errors.ts';
@@ -61,19 +61,22 @@ const QUERY: Readonly<Record<keyof OperationQuery, true>> = {
 const MOST_LISTED = 1000;
 
 /**
- * Checks the members of the seller that `reportingWebhook` takes. It runs before `requireSeller`. @throws
- * RegistrationError
+ * Refuses unknown members in the `seller` that `reportingWebhook` takes. `requireSeller` checks the values later.
+ * @throws RegistrationError
  */
 export function requireSellerAlone(method: string, seller: Seller): void {
   checked(() => onlyKnown(method, seller, SELLER));
 }
 
-/** Checks the members of the reporting that `reportingWebhook` takes. @throws RegistrationError */
+/** Refuses unknown members in the `reporting` that `reportingWebhook` takes. @throws RegistrationError */
 export function requireReportingAlone(reporting: Reporting): void {
   checked(() => onlyKnown('reportingWebhook', reporting, REPORTING));
 }
 
-/** Checks the member names of a request. The values are checked where they are used. @throws RegistrationError */
+/**
+ * Refuses unknown members in the argument of `create`. The values are checked where they are used.
+ * @throws RegistrationError
+ */
 export function requireRequest(request: Given<OperationRequest>): void {
   checked(() => {
     onlyKnown('create', request, REQUEST);
@@ -107,7 +110,7 @@ export function requireAgentUrl(agentUrl: unknown): string {
   });
 }
 
-/** Checks the query of `list`. @throws RegistrationError */
+/** Checks the argument of `registrations.list`. @throws RegistrationError */
 export function requireQuery(query: OperationQuery): void {
   checked(() => {
     onlyKnown('list', query, QUERY);
@@ -128,19 +131,22 @@ const STATE_QUERY: Readonly<Record<keyof StateQuery, true>> = {
 
 const RETIRE: Readonly<Record<keyof RetireOptions, true>> = { force: true };
 
-/** Checks the arguments of `retire`. A whole `UrlState` may be passed. @throws RegistrationError */
+/**
+ * Checks the arguments of `registrations.retire`. A whole `UrlState` may be passed: its other members are ignored.
+ * @throws RegistrationError
+ */
 export function requireRetired(url: UrlName, how: RetireOptions): void {
   checked(() => {
     onlyKnown('retire', how, RETIRE);
     flag('force', how.force);
     requireAgentUrl((url as UrlName | undefined)?.agentUrl);
     text('base', url.base);
-    // The route of an adopted URL is empty if the URL is the base URL itself.
+    // `route` may be empty, which it is for an adopted URL that is the base URL itself.
     if (url.route !== '') text('route', url.route);
   });
 }
 
-/** Checks the query of `state`. @throws RegistrationError */
+/** Checks the argument of `registrations.state`. @throws RegistrationError */
 export function requireStateQuery(query: StateQuery): void {
   checked(() => {
     onlyKnown('state', query, STATE_QUERY);
@@ -152,7 +158,7 @@ export function requireStateQuery(query: StateQuery): void {
   });
 }
 
-/** Checks the option `call` of `createRegistrations`: a client of sellers. @throws ConfigError */
+/** Checks the option `call` of `createRegistrations`, the function that calls sellers. @throws ConfigError */
 export function requireCaller(call: unknown): asserts call is CallSeller {
   if (typeof call !== 'function') {
     throw new ConfigError(
@@ -171,8 +177,8 @@ export function requireCaller(call: unknown): asserts call is CallSeller {
 const TRANSPORTS: readonly Transport[] = ['tool', 'agent'];
 
 /**
- * Returns a function that gives the transport of each seller.
- * @throws ConfigError (the returned function) if the owner's function names an unknown one.
+ * Returns a function that gives the transport (`tool` or `agent`) of each seller. The returned function throws
+ * ConfigError if the function `call.transport` names an unknown transport.
  */
 export function transportOf({ transport = 'tool' }: CallSeller): (agentUrl: string) => Transport {
   if (typeof transport !== 'function') return () => transport;
@@ -180,9 +186,9 @@ export function transportOf({ transport = 'tool' }: CallSeller): (agentUrl: stri
 }
 
 /**
- * Returns the client, for a method that is about to call a seller.
- * @param who the method, for the message, e.g. `registrations.start`.
- * @throws ConfigError if no client was given.
+ * Returns the option `call`, for a method that is about to call a seller.
+ * @param who the method's name, with which the error message begins, e.g. `registrations.start`.
+ * @throws ConfigError if the option was not given.
  */
 export function givenCaller(who: string, call: CallSeller | undefined): CallSeller {
   if (call) return call;

@@ -1,19 +1,22 @@
-// Gives out the call slots of a seller: they limit the concurrent requests to it. The pauses that the seller asks for
-// are kept here too (owed.md §4.4). Requests of reconciler and URL checks take slots here; polls take them in the same
-// row.
+// Gives out the call slots of a seller, which limit the concurrent requests to the seller. This file also keeps the
+// pauses that the seller asks for (owed.md §4.4). The reconciler and URL checks take slots here. The poller takes slots
+// in the same row by its own code.
 import type { RegistrationRows, StoreRegistrations } from '../stores/store.ts';
 import { SellerBusyError } from './seller-error.ts';
 import { FIRST_TOOK_MS, livePolls, pauseOf, saveSellerRow, sellerRowIn } from './watch-task.ts';
 
-/** A call slot of a seller that is reserved for one request. */
+/** One of a seller's call slots, reserved for one request. */
 export interface Place {
   readonly sender: string;
   readonly id: string;
-  /** The end of the slot's lease, Unix ms on the store's clock. */
+  /** The time at which the reservation expires, Unix ms on the store's clock. */
   readonly until: number;
 }
 
-/** Takes a call slot if one is free. @returns 0 if it was taken; otherwise the time to wait before the next try. Ms. */
+/**
+ * Takes a call slot, if one is free and the seller has asked for no pause.
+ * @returns 0 if a slot was taken; otherwise the time to wait before the next try. Ms.
+ */
 export function takePlace(
   rows: RegistrationRows,
   now: number,
@@ -30,7 +33,7 @@ export function takePlace(
   return 0;
 }
 
-/** Frees a call slot. @param pauseMs the pause that the seller asked for. */
+/** Frees a call slot. @param pauseMs the pause that the seller asked for; it holds for all requests to the seller. */
 export function freePlace(
   rows: RegistrationRows,
   now: number,
@@ -42,27 +45,27 @@ export function freePlace(
   const pausedUntil =
     pauseMs === undefined ? undefined : Math.max(seller.pausedUntil ?? 0, Math.ceil(now + pauseMs));
   saveSellerRow(rows, sender, { ...seller, polls, ...(pausedUntil !== undefined && { pausedUntil }) });
-  // The first task that waits for a slot becomes due at once, for any process.
+  // A slot is free now, so the first task in the seller's queue becomes due immediately, for any process.
   const first = seller.line?.first === undefined ? undefined : rows.get('watch', seller.line.first);
   if (first && first.dueAt !== null) rows.save({ ...first, dueAt: Math.ceil(now) });
 }
 
-/** The settings for requests to a seller: its call slots, and the time limits. */
+/** The store and the limits for requests to sellers. */
 export interface PlacesContext {
   readonly rows: StoreRegistrations;
   /** The time limit of a request, and of the wait for a slot. Ms. */
   readonly callMs: number;
-  /** The lease of a slot, which is longer than a request takes. Ms. */
+  /** The time after which a slot becomes free if its process has died. It is longer than a request takes. Ms. */
   readonly leaseMs: number;
-  /** The most concurrent requests to one seller. */
+  /** The largest number of concurrent requests to one seller. */
   readonly perSeller: number;
-  /** Resolves early if the signal aborts. */
+  /** Waits for `ms`, or less if the signal aborts. */
   readonly sleep: (ms: number, signal: AbortSignal) => Promise<void>;
 }
 
 /**
  * Waits for a call slot of the seller, for a request whose answer a caller awaits.
- * @param who the name of the request; each name has a slot of its own.
+ * @param who the kind of request, e.g. `check`, with which the id of the slot begins.
  * @throws SellerBusyError if no slot becomes free within the time that a request may take.
  */
 export async function placeFor(

@@ -1,11 +1,11 @@
-// Checks that registrations and their receiver fit together: one store, the senders, and URLs that the receiver serves.
-// `createReceiver({ registrations })` calls it at construction.
+// Checks that registrations and their receiver fit together: they share a store, and the receiver serves the URLs and
+// the senders of the registrations. `createReceiver({ registrations })` calls it at construction.
 import { canonicalOrUndefined } from '../config/public-url.ts';
 import { ConfigError } from '../shared/errors.ts';
 import { OF_REGISTRATIONS, type ReceiverOfRegistrations } from '../events/event-registration.ts';
 import type { StoreRegistrations } from '../stores/store.ts';
 
-/** The parts of registrations that are compared with their receiver. */
+/** The parts of registrations that must fit their receiver. */
 interface Theirs {
   readonly registrations: StoreRegistrations;
   readonly senders: unknown;
@@ -14,7 +14,8 @@ interface Theirs {
 
 /**
  * Checks that a receiver fits these registrations.
- * @throws ConfigError if it has another store, the senders of other registrations, or does not serve their URLs.
+ * @throws ConfigError if the receiver has another store, has the senders of other registrations, or does not serve the
+ *   URLs of these registrations.
  */
 export function requireTheirs(own: Theirs, { store, senders, bases }: ReceiverOfRegistrations): void {
   if (store.registrations !== own.registrations) {
@@ -33,8 +34,8 @@ export function requireTheirs(own: Theirs, { store, senders, bases }: ReceiverOf
   const uncovered = below.filter((url) => !served.some((prefix) => url.startsWith(prefix)));
   const [first] = uncovered;
   if (first === undefined) return;
-  // The receiver serves only the owner's own senders, at URLs apart from these. Another receiver handles what is
-  // registered.
+  // True if this receiver serves only senders that are not of these registrations, at other URLs. Another receiver then
+  // handles the deliveries to registered URLs.
   const isApart =
     uncovered.length === below.length &&
     !served.some((prefix) => below.some((url) => prefix.startsWith(url)));

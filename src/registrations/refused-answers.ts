@@ -1,5 +1,5 @@
-// Counts the answers of a call that this package refused, and stops the call after three (calls.md §4.10). The seller
-// has answered, so it may have done the work, and each repeat would get the same answer.
+// Counts the answers to a call that this package refused, e.g. as too large, and stops the call after three (calls.md
+// §4.10). The seller has answered, so it may have done the work, and each repeat would get the same answer.
 import type { RaiseAlarm } from '../shared/alarms.ts';
 import { boundedCall } from '../calls/bounded-call.ts';
 import { requireBounded } from '../calls/bounds.ts';
@@ -12,12 +12,11 @@ import { requireCall } from './option-checks.ts';
 import type { CallSeller } from './call-seller.ts';
 import type { AnyonesRegistration, Registration } from './registration.ts';
 
-/** The number of refused answers after which an operation is no longer called (calls.md §4.10). */
+/** The number of refused answers after which a call is no longer repeated (calls.md §4.10). */
 const MOST_REFUSED = 3;
 
-/** The context for counting refused answers. */
 export interface RefusedAnswers {
-  /** The owner's client; undefined if calls are made by hand. */
+  /** The option `call`, which calls sellers; undefined if the owner makes calls by hand. */
   readonly seller: CallSeller | undefined;
   readonly registrations: StoreRegistrations;
   readonly hashes: Hashes;
@@ -26,7 +25,7 @@ export interface RefusedAnswers {
   readonly raise: RaiseAlarm;
 }
 
-/** Wraps a registration so that refused answers are counted and reported. */
+/** Wraps a registration, so that answers which this package refuses are counted, and reported by an alarm. */
 export function countingRefused(registration: AnyonesRegistration, counting: RefusedAnswers): Registration {
   const { agentUrl, operationId } = registration;
   const judged = async <T>(isAnswered: () => boolean, work: () => Promise<T>): Promise<T> => {
@@ -66,7 +65,10 @@ export function countingRefused(registration: AnyonesRegistration, counting: Ref
   };
 }
 
-/** Stores one more refused answer and raises its alarm. It does nothing if the operation is no longer called. */
+/**
+ * Counts a refused answer in the store, and raises an alarm. After `MOST_REFUSED` answers the operation is orphaned:
+ * the call is given up. Does nothing if the call is no longer made.
+ */
 async function count(
   of: OperationName,
   { message, reason }: AnswerRefusedError,

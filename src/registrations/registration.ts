@@ -1,5 +1,5 @@
-// Makes the call of a registered operation, or takes an answer to a call that its owner made, and settles the
-// operation. `registrations.create` returns it; `start` uses it to repeat calls.
+// Makes a registered call, or takes the answer to a call that the owner made by hand, and records the outcome in the
+// operation. `registrations.create` returns such a registration; `start` uses it to repeat calls.
 import type { RaiseAlarm } from '../shared/alarms.ts';
 import type { SafeLogger } from '../shared/logging.ts';
 import { oneOf } from '../config/validate.ts';
@@ -24,7 +24,7 @@ import { checked } from './seller.ts';
 
 /** Options of `registration.call`, which calls the seller: a signal that aborts the call. */
 export interface CallOptions {
-  /** Aborts the call. It is then unknown if the seller performed it, and the call is repeated. */
+  /** Aborts the call. It is then unknown if the seller performed it, and `start` repeats the call. */
   readonly signal?: AbortSignal | undefined;
 }
 
@@ -34,49 +34,51 @@ export interface CallOptions {
  */
 export interface Registration extends OperationName {
   /**
-   * Calls the operation with the client of `createRegistrations({ call })`, and settles it. If the seller refuses the
-   * registration of webhooks, it calls once more without it.
-   * @throws SellerError (rejects)
+   * Makes the call with the function `call` of `createRegistrations`, and records the answer. If the seller refuses to
+   * register webhooks, the call is made once more without webhooks.
+   * @throws SellerError (rejects) if the seller refuses the call.
    */
   readonly call: (options?: CallOptions) => Promise<unknown>;
   /** The arguments for a call with your own client over the tool transport. Pass the answer to `settle`. */
   readonly toolArguments: JsonObject;
-  /** Returns the `configuration` for a call with your own client over the agent transport. */
+  /** Returns the `configuration` for a call with your own client over the agent transport. Default version: `0.3`. */
   readonly agentConfiguration: (version?: AgentVersion) => JsonObject;
-  /** Returns `message` and `configuration` for a call with your own client over the agent transport. */
+  /**
+   * Returns `message` and `configuration` for a call with your own client over the agent transport. Default version:
+   * `0.3`.
+   */
   readonly agentRequest: (version?: AgentVersion) => JsonObject;
   /**
    * Records the seller's answer to a call with your own client. Pass the answer unchanged.
-   * @throws SellerError (rejects)
+   * @throws SellerError (rejects) if the answer is a refusal.
    */
   readonly settle: (answer: unknown) => Promise<Settled>;
   /**
-   * Returns the same operation without the registration of webhooks and with another request key. Use it if `settle`
-   * rejected with `INVALID_REQUEST`: call the returned operation once more and settle it. Undefined if the call
-   * registered no webhooks.
+   * Returns the same operation without webhooks and with another `idempotency_key`. Use it if `settle` rejected with
+   * `INVALID_REQUEST`: make the call of the returned operation, and settle it. Undefined if the call had no webhooks,
+   * was refused for another reason, or may have been done by an earlier attempt.
    */
   readonly again: () => Registration | undefined;
 }
 
-/** A registration without a client of its own: `callBy` is given the client. */
+/** A registration that has no client of its own: `callBy` takes the client as an argument. */
 export interface AnyonesRegistration extends Omit<Registration, 'call' | 'again'> {
   readonly callBy: (call: CallSeller, signal: AbortSignal) => Promise<unknown>;
   readonly again: () => AnyonesRegistration | undefined;
 }
 
-/** The parts that a registration works with. */
 export interface RegistrationContext {
   readonly operations: Operations;
   readonly logger: SafeLogger;
   /**
-   * Returns the function that hands a final answer to the receiver of this process. Undefined if no receiver has these
-   * registrations.
+   * Returns the function that turns a final answer into an event of this process's receiver. Undefined if no receiver
+   * has these registrations.
    */
   readonly observe: () => Observe | undefined;
   readonly raise: RaiseAlarm;
-  /** True if no caller receives the call's error. A refusal then raises an alarm. */
+  /** True if no caller receives the error of the call, as when `start` repeats it. A refusal then raises an alarm. */
   readonly isUnattended?: boolean;
-  /** Asks the seller for its capabilities if that is due. No caller waits for it. */
+  /** Requests the seller's capabilities if that is due. No caller waits for them. */
   readonly learn: (seller: AskedSeller) => void;
 }
 
@@ -87,12 +89,12 @@ export function registrationOf(operation: Operation, context: RegistrationContex
   const attempts = attemptsOf(operation, context);
   let byHand: Operation | undefined;
   const settle = async (given: unknown): Promise<Settled> => {
-    // Until the answer is stored, this attempt counts as unanswered. A refusal of a later attempt does not mean that
-    // this attempt did nothing.
+    // This attempt counts as unanswered until its answer is stored, because the answer may prove unusable. So a refusal
+    // of a later attempt does not mean that this attempt did nothing.
     attempts.untaken();
     const answer = answerIn(given, is.taskType);
-    // The event is durable before the call counts as answered. If the process dies in between, the repeated call gives
-    // the same event.
+    // The event is stored before the answer is. If the process dies in between, the call is repeated, and its answer
+    // gives the same event.
     const observe = context.observe();
     if (isTerminal(answer.status)) {
       if (observe) await observeAnswer(observe, operation, answer);
@@ -114,7 +116,10 @@ export function registrationOf(operation: Operation, context: RegistrationContex
     if (done === 'settled' && !isTerminal(answer.status) && answer.taskId === undefined) raiseUnnamed(answer);
     return done;
   };
-  /** Raises an alarm if work has begun but its task has no id to ask about (calls.md §1.5). */
+  /**
+   * Raises an alarm if the seller's work has begun, but the answer has no task id by which it could be polled (calls.md
+   * §1.5).
+   */
   const raiseUnnamed = ({ status }: SellerAnswer): void =>
     context.raise({
       code: 'task_unresolved',
@@ -137,11 +142,12 @@ export function registrationOf(operation: Operation, context: RegistrationContex
         const refusal = refusalIn(answer, is.taskType);
         if (!refusal) {
           await settle(answer);
-          // The seller answers now, so it can be asked for its capabilities.
+          // The seller answers at the moment, so its capabilities are requested too.
           context.learn({ agentUrl, ref });
           return answer;
         }
-        // The caller no longer waits. The next repeat is refused too, and then reported.
+        // The caller has aborted the call, so this refusal is not recorded. The next repeat of the call is refused too,
+        // and then recorded.
         if (signal.aborted) throw refusal;
         if (!(await attempts.refused(refusal, answer))) throw refusal;
       }

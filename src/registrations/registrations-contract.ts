@@ -1,4 +1,5 @@
-// The operations of all sellers, as `operationsOf` offers them to the other parts of registrations.
+// Declares the interface by which registrations create, find and change operations (registered calls to sellers).
+// `operationsOf` implements it.
 import type { Hashes } from '../crypto/engine.ts';
 import type { RegistrationRows, StoreRegistrations } from '../stores/store.ts';
 import type { JsonObject } from './answer-json.ts';
@@ -30,121 +31,138 @@ export interface OperationRequest extends Seller {
   readonly context?: JsonObject;
   /** Your own reference, at most 1 KiB. It is never sent to the seller. */
   readonly ref?: string;
-  /** The legacy authentication of the webhooks, if the seller cannot sign. */
+  /**
+   * The authentication of the webhooks: the deprecated HMAC or bearer token, if the seller cannot sign. Default:
+   * `signature`.
+   */
   readonly scheme?: RouteScheme;
   /** If true, the seller is asked to repeat a token on its webhooks. */
   readonly token?: boolean;
   /**
-   * The time for which the seller recognises a repeated request by its key, ms. 0: the seller never does, so no call is
-   * repeated. Default: 24 h.
+   * The time for which the seller recognises a repeated call by its `idempotency_key`, ms. 0: the seller never does, so
+   * no call is repeated. Default: 24 h.
    */
   readonly requestKeyMs?: number;
 }
 
-/** An operation whose call is to be made. */
+/** An operation whose call can be made: its arguments are decrypted. */
 export interface Operation extends OperationName {
   /** The caller's own reference. */
   readonly ref?: string;
   readonly call: RegisteredCall;
-  /** True if an earlier attempt may have been done: it had no answer, or it is unknown if it was made. */
+  /** True if an earlier attempt may have been done: it had no answer, or it is unknown if it was made at all. */
   readonly isRepeat: boolean;
-  /** The time until which no other process calls it. On the store's clock, Unix ms. */
+  /** The time until which no other process makes the call. On the store's clock, Unix ms. */
   readonly heldUntil: number;
-  /** True for the step of a move: its revision may be out of date. */
+  /**
+   * True for a step of a move, i.e. a call that only gives the seller another URL. The revision in its arguments may be
+   * outdated.
+   */
   readonly isStep?: true;
 }
 
-/** The base URL of a new operation that is a step of a move (told.md §3.2), and the rows that are stored with it. */
+/**
+ * The additions for a new operation that is a step of a move, i.e. that gives the seller another URL (told.md §3.2).
+ */
 export interface StepOfMove {
-  /** The base URL at which the operation's webhooks are requested. */
+  /** The base URL below which the operation's webhooks are requested. */
   readonly base: string;
   /**
-   * Runs in the same atomic change of the store that writes the operation. @returns false if the operation must not be
-   * written.
+   * Writes the move's rows, in the store transaction that also writes the operation.
+   * @returns false if the operation must not be written.
    */
   readonly begins: (rows: RegistrationRows, now: number, of: OperationName) => boolean;
 }
 
-/** The operations whose call is due again, and those that cannot be called. */
+/** The operations that were due: those whose calls can be repeated, and those whose calls cannot. */
 export interface DueOperations {
   readonly operations: readonly Operation[];
   /**
-   * Operations that are never called again: the seller may have forgotten the request, or their encrypted text is lost.
+   * Operations whose calls are never made again. The seller may have forgotten the `idempotency_key`, the encrypted
+   * arguments are damaged, or the URL's credentials were retired.
    */
   readonly orphaned: readonly OperationSeen[];
   /**
-   * Operations that cannot be called now, because a secret is missing or the store failed. They are due again after
-   * `callMs`.
+   * Operations whose calls cannot be made now, because a secret is missing or the store failed. They are due again
+   * after `callMs`.
    */
   readonly failed: readonly (OperationName & { readonly error: unknown })[];
   readonly nextDueMs?: number;
 }
 
-/** The operations of all sellers, in one store. */
+/** The operations (registered calls) of all sellers, in one store. */
 export interface Operations {
-  /** Creates an operation, which is durable when the promise resolves. @throws RegistrationError */
+  /** Writes a new operation, which is durable when the promise resolves. @throws RegistrationError */
   readonly create: (request: OperationRequest) => Promise<Operation>;
-  /** Creates an operation that is a step of a move. Undefined if the step may not begin. @throws RegistrationError */
+  /**
+   * Writes a new operation that is a step of a move. Undefined if `step.begins` returns false.
+   * @throws RegistrationError
+   */
   readonly createStep: (request: OperationRequest, step: StepOfMove) => Promise<Operation | undefined>;
   readonly settle: (of: OperationName, answer: SellerAnswer) => Promise<Settled>;
   /**
-   * Replaces a call whose registration of webhooks the seller refused (`INVALID_REQUEST`). The new call has none, and
-   * another request key. It is durable when the promise resolves.
-   * @returns the new call. It is undefined, and the error is the caller's, if the call had no registration of webhooks.
-   *   It is undefined too if another process may be calling, or if the request key has changed since.
+   * Replaces a call for which the seller refused to register webhooks (`INVALID_REQUEST`). The new call registers none,
+   * and has another `idempotency_key`. The new call is durable when the promise resolves.
+   * @returns the new call. Undefined if the old call registered no webhooks, another process may be calling, or the
+   *   `idempotency_key` has changed since. The caller then gets the seller's error.
    */
   readonly refuse: (called: Operation) => Promise<Operation | undefined>;
   /**
    * Ends an operation whose call the seller has refused for good. `orphaned` means that an earlier attempt may have
-   * been done. It is stored also if another process may be calling.
-   * @returns the state that was stored. Undefined if the operation was answered, or has another request key by now.
+   * been done. If another process may be calling, `orphaned` is stored even for `refused`.
+   * @returns the state that was stored. Undefined if the operation was answered, or has another `idempotency_key` by
+   *   now.
    */
   readonly reject: (called: Operation, state: Rejected, why?: Why) => Promise<Rejected | undefined>;
-  /** If the previous attempt was answered (`Pause.isAnswered`), notes that the next one may stay unanswered. */
+  /** If all attempts so far were answered (`Pause.isAnswered`), records that the next attempt may stay unanswered. */
   readonly attempted: (called: Operation) => Promise<void>;
   /**
-   * Delays the next attempt, because the seller may accept the call later.
-   * @returns the operation with its new `heldUntil`; undefined if it is no longer called.
+   * Delays the next attempt of a call that the seller may accept later.
+   * @returns the operation with its new `heldUntil`; undefined if the call is no longer made.
    */
   readonly postpone: (called: Operation, pause: Pause) => Promise<Operation | undefined>;
   /**
-   * Returns the operations that are due because their calls were not settled. Each is reserved for one process for
-   * `callMs`.
+   * Returns the operations that are due because their calls were not settled. Each of them is reserved for this process
+   * for `callMs`.
    */
   readonly due: (max: number, senders: readonly string[]) => Promise<DueOperations>;
   readonly get: (of: OperationName) => Promise<OperationSeen | undefined>;
   /**
-   * Finds the operation of an event by its operation id, or else by its task. If everything fits, the event settles the
-   * operation. If the operation has ended, it is kept longer. All of this is one atomic change.
+   * Finds the operation of an event by its operation id, or else by its task or its media buy. Records the event in the
+   * operation unless their ids contradict each other. If the operation had ended before, the expiry of its row is
+   * postponed. All of this is one store transaction.
    */
   readonly find: (told: OperationTold) => Promise<OperationFound | undefined>;
-  /** Ends the polling of a task and its operation, once the event of the task's end was applied or is DEAD. */
+  /**
+   * Ends the polling of a task, and the task's operation. Called once the event of the task's end was handled, or given
+   * up as DEAD.
+   */
   readonly endWatch: (agentUrl: string, taskId: string) => Promise<void>;
   readonly list: (query: OperationQuery) => Promise<OperationPage>;
-  /** Returns the number of operations that have not ended and need a missing secret. */
+  /** Returns the number of operations that have not ended and need a secret which is not in `secrets`. */
   readonly unreadable: () => Promise<number>;
   /**
-   * Encrypts arguments again under the newest secret. `needed` is the number of open operations whose token an older
-   * secret made.
+   * Encrypts the arguments of calls again under the newest secret. `needed` is the number of open operations whose
+   * token was derived from an older secret.
    */
   readonly rewrap: () => Promise<Damage & { readonly rewrapped: number; readonly needed: number }>;
   readonly forget: (agentUrl: string) => Promise<void>;
 }
 
-/** The state of an operation whose call was refused. `orphaned`: an earlier attempt may have been done. */
+/** The final state of an operation whose call was refused. `orphaned`: an earlier attempt may have been done. */
 export type Rejected = 'refused' | 'orphaned';
 
-/** The seller's error, as it is stored. */
+/** The seller's error as it is stored with a refused operation: its code, and its text. */
 export interface Why {
   readonly refusal: string;
   readonly reason: string;
 }
 
-/** The pause before a call that the seller did not accept is repeated. */
+/** The pause before the next attempt of a call that the seller did not accept. */
 export interface Pause {
-  /** The pause that the seller asks for; absent: the time that a call may take. Ms. */
+  /** The pause that the seller asks for. Absent: the next attempt stays due at its stored time, after `callMs`. Ms. */
   readonly ms?: number | undefined;
-  /** True if all attempts were answered with errors, so none has done anything. */
+  /** True if all attempts so far were answered with errors which mean that nothing was done. */
   readonly isAnswered: boolean;
 }
 
@@ -156,7 +174,7 @@ export interface OperationsOptions {
   readonly randomBytes: RandomBytes;
   /** A random UUID. */
   readonly newId: () => string;
-  /** The time that a call may take. After it another process repeats the call. Ms. */
+  /** The time that a call may take, ms. After that another process repeats the call. */
   readonly callMs: number;
   /** The time for which an operation is kept after its end. Ms. */
   readonly retentionMs: number;

@@ -1,4 +1,4 @@
-// The error that `createRegistrations` and its methods throw. Its codes are listed in `src/shared/codes.ts`.
+// Defines the error that `createRegistrations` and its methods throw. Its codes are listed in `src/shared/codes.ts`.
 import type { RegistrationErrorCode } from '../shared/codes.ts';
 import { PrintableError } from '../codec/printable-value.ts';
 

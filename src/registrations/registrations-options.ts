@@ -15,16 +15,16 @@ export interface RegistrationsOptions {
    */
   readonly call?: CallSeller | undefined;
   /**
-   * The URL below which sellers get their URLs, e.g. `https://buyer.example/webhooks`. If it is a list, at most 8,
-   * sellers are given URLs below the first, and those below the others are still served.
+   * The URL below which sellers get their URLs, e.g. `https://buyer.example/webhooks`. It may be a list of at most 8:
+   * sellers are given URLs below the first, and URLs below the others are still served.
    */
   readonly baseUrl: string | readonly string[];
   /**
-   * The secrets, newest first, each at least 32 random characters. An undefined one, e.g. of an unset environment
+   * The secrets, newest first, each at least 32 random characters. An undefined secret, e.g. of an unset environment
    * variable, is a ConfigError.
    */
   readonly secrets: readonly (string | undefined)[];
-  /** If true, allows http, for development. */
+  /** If true, allows http URLs, for development. Default: false. */
   readonly allowLoopback?: boolean | undefined;
   /** The time limit of a call, ms. After it another process repeats the call. Default: 120 000. */
   readonly callMs?: number | undefined;
@@ -36,22 +36,24 @@ export interface RegistrationsOptions {
    */
   readonly retentionMs?: number | undefined;
   /**
-   * The largest number of one seller's operations that have not ended. If it is reached, `create` rejects with
-   * `too_many_open`. They are not counted on each call, so each process may exceed the limit by 100. Default: 10 000.
+   * The largest number of one seller's operations that have not ended. If the limit is reached, `create` rejects with
+   * `too_many_open`. Operations are not counted on each call: each process may exceed the limit by 100. Default:
+   * 10 000.
    */
   readonly maxOpen?: number | undefined;
   /** The age at which HMAC and bearer credentials are due to be renewed, ms. Default: 30 days. */
   readonly renewAfterMs?: number | undefined;
   /**
-   * `auto`: `start` renews credentials that are due. `manual`: `apply` does, with a plan that has `renew: true`. The
-   * former credentials are accepted until their URLs are quiet. `start` retires them then. Default: `manual`.
+   * `auto`: `start` renews credentials that are due. `manual`: `apply` renews them, with a plan that has `renew: true`.
+   * Former credentials are accepted until no delivery has come to their URLs for some time. Then `start` retires them.
+   * Default: `manual`.
    */
   readonly renew?: 'auto' | 'manual' | undefined;
   /** The logger. Default: the receiver's; without a receiver warnings and errors go to the console. */
   readonly logger?: Logger | undefined;
   /**
-   * Called for failed calls, with the codes `answer_refused`, `operation_orphaned` and `operation_refused`.
-   * Default: the receiver's `onAlarm`.
+   * Called with each alarm about registered calls, subscriptions and URLs, e.g. `answer_refused` or
+   * `operation_orphaned`. Default: the receiver's `onAlarm`.
    */
   readonly onAlarm?: ((alarm: Alarm) => void) | undefined;
 }
@@ -72,13 +74,13 @@ export const REGISTRATIONS_OPTIONS: Readonly<Record<keyof RegistrationsOptions, 
   onAlarm: true,
 };
 
-/** The parts that differ between runtimes, and that tests replace. */
+/** The parts that differ between runtimes. */
 export interface RegistrationsParts {
   readonly hashes: Hashes;
   readonly randomBytes: RandomBytes;
   readonly newId: () => string;
   readonly now: () => number;
-  /** Resolves early if the signal aborts. */
+  /** Waits for `ms`, or less if the signal aborts. */
   readonly sleep: (ms: number, signal?: AbortSignal) => Promise<void>;
 }
 

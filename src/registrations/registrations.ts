@@ -1,5 +1,6 @@
-// Puts registrations together: checks the options, makes each part, and offers them as one object.
-// `createRegistrations` calls it. Subscriptions, moves and checks are loaded when first used.
+// Puts registrations together: checks the options, makes each part, and returns all methods as one object.
+// `createRegistrations` calls it. The code for subscriptions, and for moves and checks of URLs, is loaded when first
+// used.
 import { flag, MAX_TIMER_MS, oneOf, onlyKnown, requireLogger, wholeNumber } from '../config/validate.ts';
 import { ConfigError } from '../shared/errors.ts';
 import type { Observe } from '../events/observation.ts';
@@ -67,24 +68,21 @@ import { toldIdentity } from '../stores/identity.ts';
 
 /** Registers your calls to sellers, so that each webhook finds its call. Made by `createRegistrations`. */
 export interface Registrations extends EventRegistrations, RegistrationMoves, RegistrationUrls {
-  /**
-   * The value for `ReceiverOptions.publicUrl`: everything below `baseUrl`. It is a list if `baseUrl` has several URLs.
-   */
+  /** The value for `ReceiverOptions.publicUrl`: everything below `baseUrl`; a list if `baseUrl` has several URLs. */
   readonly publicUrl: string | readonly string[];
-  /**
-   * The value for `ReceiverOptions.senders`: it returns the seller of a URL. It rejects with a Fault while the store is
-   * unavailable.
-   */
+  /** For `ReceiverOptions.senders`: returns the seller of a URL. Rejects with a Fault if the store is unavailable. */
   readonly senders: (url: URL) => Sender[] | Promise<Sender[]>;
   /**
-   * Registers an operation before it is called. It is durable when the promise resolves.
+   * Registers an operation (a call to a seller) before the call is made. The operation is durable when the promise
+   * resolves.
    * @throws RegistrationError (rejects)
    */
   readonly create: (request: Given<OperationRequest>) => Promise<Registration>;
   /**
    * Returns the `reporting_webhook` for `create_media_buy`, with a URL of yours that is given to this seller alone. It
-   * has HMAC credentials, because every edition before 3.3 requires credentials. Reports are then accepted with HMAC or
-   * with a signature. If `seller.edition` is 3.3 or later, it has no credentials.
+   * contains HMAC credentials, because every edition before 3.3 requires credentials. Reports are then accepted with
+   * HMAC or with a signature. If the seller's edition, given or declared, is 3.3 or later, no credentials are needed
+   * and none are contained.
    */
   readonly reportingWebhook: (seller: Seller, reporting: Reporting) => Promise<JsonObject>;
   /**
@@ -100,50 +98,56 @@ export interface Registrations extends EventRegistrations, RegistrationMoves, Re
   readonly forget: (agentUrl: string) => Promise<void>;
   /** Returns one operation; undefined if it is unknown. */
   readonly get: (of: OperationName) => Promise<OperationSeen | undefined>;
-  /** Lists operations in pages, by agent URL and operation id. */
+  /** Returns a page of operations, ordered by agent URL and operation id. */
   readonly list: (query?: OperationQuery) => Promise<OperationPage>;
   /**
    * Subscribes to notifications that no call registers: those of an account, or of the whole agent (`exclusive: true`).
-   * It first reads the seller's set of subscriptions, and keeps the entries of others. If a subscription with the same
-   * `ref` and event types exists, the set is sent only if the seller lacks it. Other event types change the
-   * subscription.
+   * It first reads the seller's set (list) of subscriptions, and keeps the entries of other subscribers. If a
+   * subscription with the same `ref` and event types exists, the set is sent only if the seller lacks that
+   * subscription. Other event types change the subscription.
    *
-   * It is durable before it is sent. If a process stops in between, `start` in any process finishes it.
-   * @returns the subscription. `pending`: the seller has not confirmed it yet, and `start` asks again.
-   * @throws RegistrationError; SellerError if the seller refused it; any error of the call.
+   * The subscription is durable before it is sent. If a process stops in between, `start` in any process finishes the
+   * work.
+   * @returns the subscription. `pending`: the seller has not confirmed the subscription yet, and `start` asks again.
+   * @throws RegistrationError; SellerError if the seller refused the subscription; any error of the call.
    */
   readonly subscribe: (request: Given<SubscriptionRequest>) => Promise<SubscriptionSeen>;
-  /** Removes a subscription. If it is unknown, nothing happens. @throws as `subscribe` */
+  /** Removes a subscription. Does nothing if the subscription is unknown. @throws as `subscribe` */
   readonly unsubscribe: (of: Given<SubscriptionRemoval>) => Promise<void>;
   readonly subscriptions: {
-    /** Lists subscriptions in pages. */
+    /** Returns a page of subscriptions. */
     readonly list: (query?: SubscriptionQuery) => Promise<SubscriptionPage>;
   };
   /**
-   * Repeats calls that were not settled, in any number of processes, with the same bytes and request key. A call that
-   * is refused or cannot be repeated raises an alarm. It finishes pending changes of subscriptions, and checks all
-   * subscriptions once a day. It does steps of `apply`, and retires URLs with renewed credentials once they are quiet.
-   * It resolves when it has begun. If it already runs, a further call has no effect. You may call it again after
-   * `stop`.
+   * Starts the background work, in any number of processes:
+   *
+   * - Repeats calls that were not settled, with the same bytes and `idempotency_key`. A call that is refused or cannot
+   *   be repeated raises an alarm.
+   * - Finishes pending changes of subscriptions, and checks all subscriptions once a day.
+   * - Makes the calls of `apply`. Retires URLs with renewed credentials once no delivery has come to them for some
+   *   time.
+   *
+   * It resolves when the work has begun. If the work already runs, a further call has no effect. You may call `start`
+   * again after `stop`.
    * @throws ConfigError (rejects) without `call`, or if no receiver of this process has these registrations.
    */
   readonly start: () => Promise<void>;
   /**
-   * Stops repeating calls, and resolves when the running ones have ended. A further call has no effect. The store
+   * Stops the work of `start`, and resolves when the running calls have ended. A further call has no effect. The store
    * stays open for its receiver.
    */
   readonly stop: () => Promise<void>;
-  /** `stop`, for `await using`. */
+  /** Same as `stop`, for `await using`. */
   readonly [Symbol.asyncDispose]: () => Promise<void>;
   /**
    * Checks the store and the secrets, and resolves like the receiver's `ready`. While the store is unreachable, it
-   * keeps trying for `startMs`. It rejects with ConfigError if a URL, or a call that has not ended, needs a secret that
-   * is not in `secrets`.
+   * tries again until `startMs` is over. It rejects with ConfigError if a URL, or a call that has not ended, needs a
+   * secret that is not in `secrets`.
    */
   readonly ready: () => Promise<Readiness>;
   /**
    * Encrypts all stored texts with the newest secret. Call it any number of times, while everything runs. Rows that
-   * cannot be read are skipped, and a log line names the first.
+   * cannot be read are skipped, and a log line names the first of them.
    */
   readonly rewrap: () => Promise<Rewrapped>;
 }
@@ -156,20 +160,18 @@ export interface Rewrapped extends Damage {
   readonly needed: number;
 }
 
-/** It is longer than HTTP clients and proxies commonly wait (60 s). */
+/** The default of `callMs`. It is longer than HTTP clients and proxies commonly wait (60 s). */
 const CALL_MS = 120_000;
 const START_MS = 30_000;
-/**
- * The share of `callMs` after which a repeated call is aborted, so that it ends before another process may repeat it.
- */
+/** The share of `callMs` after which a repeated call is aborted, before another process may repeat it. */
 const DEADLINE_SHARE = 0.75;
-/** It is longer than two months of 31 days, for reports that come monthly. */
+/** The default of `retentionMs`. It is longer than two months of 31 days, because reports may come monthly. */
 const RETENTION_MS = 70 * 86_400_000;
 const MAX_OPEN = 10_000;
-/** The time limit for requests about a seller's capabilities. Ms. */
+/** The time limit for all requests about one seller's capabilities together. Ms. */
 const CAPABILITIES_MS = 20_000;
 
-/** Makes registrations. @throws ConfigError */
+/** Checks the options, and makes registrations from them. @throws ConfigError if an option is wrong. */
 export function registrationsOf(options: RegistrationsOptions, parts: RegistrationsParts): Registrations {
   onlyKnown('createRegistrations', options, REGISTRATIONS_OPTIONS);
   const registrations = registrationsIn(options.store);
@@ -240,7 +242,7 @@ export function registrationsOf(options: RegistrationsOptions, parts: Registrati
       warn: (fields, message) => logger.warn(fields, message),
     }),
   );
-  /** Returns the edition that the seller declared. Undefined if the owner gives an edition, which is used instead. */
+  /** Returns the protocol version that the seller declared; undefined if the owner gives one in `seller.edition`. */
   const declaredEdition = async ({ agentUrl, edition }: Seller): Promise<string | undefined> =>
     edition === undefined ? (await capabilities.of(agentUrl)).edition : undefined;
   const asking = new Set<Promise<void>>();

@@ -1,4 +1,5 @@
-// Caches routes by the id in their URLs, so that a delivery need not read the store. Routes look up each delivery here.
+// Caches the routes (URLs and senders) by the id in their URLs, so that a delivery need not read the store. `routesOf`
+// looks up each delivery here.
 import type { Sender } from '../config/sender-entry.ts';
 import { putBounded } from '../shared/bounded.ts';
 
@@ -12,7 +13,7 @@ const MOST_ROUTES = 10_000;
 export function rememberedRoutes(now: () => number): {
   readonly get: (id: string) => Sender[] | undefined;
   readonly put: (id: string, senders: Sender[], isRetired: boolean) => Sender[];
-  /** True if credentials of a cached route were retired. */
+  /** True if the cache has a route with this id whose credentials were retired. */
   readonly isRetired: (id: string) => boolean;
   readonly forget: (id: string) => void;
 } {

@@ -1,5 +1,5 @@
-// Reports the outcome of a repeated call: as an alarm if it is final, otherwise in the log. The loop that repeats calls
-// (retry-loop.ts) uses it.
+// Reports the outcome of a repeated call: an alarm if the call is never made again, otherwise a log line. The loop that
+// repeats calls (retry-loop.ts) uses it.
 import { AnswerRefusedError } from '../calls/refused-answer.ts';
 import type { RaiseAlarm } from '../shared/alarms.ts';
 import { isOfKind } from '../shared/errors.ts';
@@ -9,8 +9,8 @@ import { SellerError } from './answer.ts';
 import type { RepeaterNews } from './retry-loop.ts';
 
 /**
- * Reports a repeated call: an alarm if the outcome is final, otherwise a log line. A refusal is not reported here,
- * because that was done when it was stored.
+ * Returns a function that reports the outcome of a repeated call. A seller's refusal is not reported here, because it
+ * was reported when it was stored.
  */
 export function teller(logger: SafeLogger, raise: RaiseAlarm): (news: RepeaterNews) => Promise<void> {
   return async (news) => {
@@ -27,7 +27,7 @@ export function teller(logger: SafeLogger, raise: RaiseAlarm): (news: RepeaterNe
       return;
     }
     const { error } = news;
-    // A refused answer was reported when it was counted.
+    // An answer that this package refused was reported when it was counted.
     if (isOfKind(error, AnswerRefusedError)) return;
     const message = isError(error) ? error.message : 'The thrown value is not an Error.';
     if (news.kind === 'store') {

@@ -1,13 +1,13 @@
-// Builds the arguments of a call for both transports: the URL for webhooks, the token, the context, the request key
-// (contract.md §4). Registrations use it for each call; `a2aCaller` for its messages.
+// Builds the arguments of a call for both transports: the URL for webhooks, the token, the `context`, the
+// `idempotency_key` (contract.md §4). Registrations use it for each call; `a2aCaller` for its messages.
 import { RegistrationError } from './registrations-errors.ts';
 import { FREQUENCIES } from '../windows/calendar.ts';
 import type { Json, JsonObject } from './answer-json.ts';
 
 /**
  * The HMAC secret or bearer token that a seller is asked to use if it cannot sign its webhooks by RFC 9421.
- * Registrations create it for the scheme that you request. `registration.toolArguments` contains it. The protocol
- * removes it in version 4.0.
+ * Registrations create the credentials for the scheme that you request, and `registration.toolArguments` contains them.
+ * Version 4.0 of the protocol removes this kind of authentication.
  */
 export interface LegacyAuthentication {
   readonly scheme: 'HMAC-SHA256' | 'Bearer';
@@ -23,40 +23,46 @@ export interface Destination {
   readonly token?: string;
 }
 
-/** The destination of the webhooks of a task, and the operation id that they repeat. */
+/** The destination of the webhooks of a task, and the operation id that the webhooks repeat. */
 export interface TaskDestination extends Destination {
   readonly operationId: string;
 }
 
-/** A registered call. Each repeat sends the same bytes. */
+/** A registered call to a seller. Each repeat of the call sends the same bytes. */
 export interface RegisteredCall {
   readonly taskType: string;
   /** The caller's arguments, without the members that the library adds. */
   readonly arguments: JsonObject;
   readonly context?: JsonObject;
-  /** `idempotency_key` of the request. */
+  /** The `idempotency_key` of the call, by which the seller recognises a repeat. */
   readonly requestKey: string;
-  /** The destination of its webhooks. Absent: the call registers no webhooks, and only polling shows its end. */
+  /**
+   * The destination of the call's webhooks. Absent: the call registers no webhooks, so only polling shows how its task
+   * ends.
+   */
   readonly destination?: TaskDestination;
 }
 
 /**
  * The version of A2A in which a seller is called. 1.0 and 0.3 have different names for methods and members.
- * `registration.agentRequest` and `agentConfiguration` take it, and so does the option `version` of `a2aCaller`.
+ * `registration.agentRequest` and `agentConfiguration` take a version, and so does the option `version` of `a2aCaller`.
  */
 export type AgentVersion = '1.0' | '0.3';
 
 /** The names and forms that differ between the versions of A2A. */
 export interface AgentForm {
-  /** The method that sends a message, and the method that asks for a task. */
+  /** The JSON-RPC methods: `send` sends a message, and `getTask` requests the status of a task. */
   readonly send: string;
   readonly getTask: string;
-  /** The member of `configuration` that says if the agent answers at once or when the work is done. */
+  /** Returns the member of `configuration` that says if the agent answers at once or when the work is done. */
   readonly atOnce: (atOnce: boolean) => JsonObject;
-  /** The member of `configuration` that registers webhooks, and the form of its value. */
+  /**
+   * `configMember` is the member of `configuration` that registers webhooks. `config` returns the value of that member,
+   * and takes the value that the tool transport sends.
+   */
   readonly configMember: 'pushNotificationConfig' | 'taskPushNotificationConfig';
   readonly config: (config: JsonObject) => JsonObject;
-  /** Members that each message of a caller has. */
+  /** Members that each message to an agent has. */
   readonly message: JsonObject;
   readonly part: (data: JsonObject) => JsonObject;
 }
@@ -67,7 +73,7 @@ export const AGENT_FORMS: Record<AgentVersion, AgentForm> = {
     getTask: 'GetTask',
     atOnce: (atOnce) => ({ returnImmediately: atOnce }),
     configMember: 'taskPushNotificationConfig',
-    // Version 1.0 reads messages strictly: they may have one scheme, and no unknown member.
+    // Agents of version 1.0 read messages strictly: there may be one authentication scheme, and no unknown member.
     config: ({ operation_id: id, url, token, authentication }) => ({
       ...(id !== undefined && { id }),
       ...(url !== undefined && { url }),
@@ -82,8 +88,7 @@ export const AGENT_FORMS: Record<AgentVersion, AgentForm> = {
     getTask: 'tasks/get',
     atOnce: (atOnce) => ({ blocking: !atOnce }),
     configMember: 'pushNotificationConfig',
-    // The object has the form of the tool transport, with an additional `id`, which is the transport's name for the
-    // operation id.
+    // The value is that of the tool transport, and also has `id`, the agent transport's name for the operation id.
     config: (config) => ({
       ...(config['operation_id'] !== undefined && { id: config['operation_id'] }),
       ...config,
@@ -118,15 +123,15 @@ function taskConfig(destination: TaskDestination): JsonObject {
   return { ...sendTo(destination), operation_id: destination.operationId };
 }
 
-/** Returns the parameters of the task, which both transports send. */
+/** Returns the arguments that both transports send: all but the registration of webhooks. */
 function parameters({ arguments: args, context, requestKey }: RegisteredCall): JsonObject {
   return { ...args, ...(context && { context }), idempotency_key: requestKey };
 }
 
-/** Members of a request that only the library sets. */
+/** Arguments of a call that only the library sets. */
 const OWN_MEMBERS: readonly string[] = ['push_notification_config', 'idempotency_key'];
 
-/** Refuses arguments that contain a member which the library sets itself. @throws RegistrationError */
+/** Refuses arguments of the caller that contain a member which the library sets itself. @throws RegistrationError */
 export function requireRoom(args: JsonObject, context: JsonObject | undefined): void {
   const taken = [...OWN_MEMBERS, ...(context ? ['context'] : [])].find((name) => Object.hasOwn(args, name));
   if (taken === undefined) return;
@@ -145,7 +150,7 @@ export function toolArguments(call: RegisteredCall): JsonObject {
   };
 }
 
-/** Returns the `configuration` of a request over the agent transport. */
+/** Returns the `configuration` of a request over the agent transport, which registers webhooks. */
 export function agentConfiguration(call: RegisteredCall, version: AgentVersion): JsonObject {
   return configuration(version, true, toolArguments(call)['push_notification_config']);
 }
@@ -172,13 +177,13 @@ export function agentMessage(
   };
 }
 
-/** The URI of the profile extension, which agents of newer editions require (calls.md §4.14). */
+/** The URI of the profile extension of A2A, which agents of newer protocol versions require (calls.md §4.14). */
 export const AGENT_PROFILE = 'https://adcontextprotocol.org/extensions/adcp/v3';
 
 /**
- * Returns the message of a call in the profile extension. `input` has all arguments, including the registration of
- * webhooks. The transport's own registration is left out: it would report on the call, which has ended by then. The
- * caller waits for the answer, because the end of the call brings the task.
+ * Returns the message of a call by the profile extension. `input` has all arguments, including the registration of
+ * webhooks. A2A's own registration of webhooks is left out: it would only report on the call, which has ended by then.
+ * The request waits for the answer (`atOnce(false)`), because the answer names the seller's task.
  */
 export function profileMessage(skill: string, input: JsonObject, messageId: string): JsonObject {
   const { message, part, atOnce } = AGENT_FORMS['1.0'];
@@ -200,8 +205,8 @@ function configuration(version: AgentVersion, atOnce: boolean, config: Json | un
 export type ReportingFrequency = 'hourly' | 'daily' | 'monthly';
 
 /**
- * The delivery reports that you ask a seller to send to your webhook: their interval, metrics and authentication. They
- * contain impressions, clicks and spend of a media buy. Pass it to `registrations.reportingWebhook`.
+ * The delivery reports that you ask a seller to send to your webhook: their interval, metrics and authentication. The
+ * reports contain impressions, clicks and spend of a media buy. Pass this object to `registrations.reportingWebhook`.
  */
 export interface Reporting {
   readonly frequency: ReportingFrequency;
@@ -214,7 +219,7 @@ export interface Reporting {
   readonly scheme?: 'signature' | LegacyAuthentication['scheme'] | undefined;
 }
 
-/** Checks the requested reports. @throws RegistrationError */
+/** Checks the frequency and the metrics of the requested reports. @throws RegistrationError */
 export function requireReporting(reporting: Reporting): void {
   const { frequency, requestedMetrics } = (reporting as Reporting | undefined) ?? {};
   if (frequency === undefined || !FREQUENCIES.includes(frequency)) {

@@ -1,5 +1,5 @@
-// Encrypts the credentials of routes again under the newest secret, and counts routes that need a missing one.
-// `registrations.rewrap` and `ready` call it.
+// Encrypts the credentials of routes (URLs for one seller) again under the newest secret, and counts routes that need a
+// secret which is missing. `registrations.rewrap` and `ready` call it.
 import type { RegistrationRow, StoreRegistrations } from '../stores/store.ts';
 import { allRows, type Damage, eachRow } from './operation-rows.ts';
 import { isOlder, type RandomBytes, seal, secretIdOf, type Secrets, unseal } from './secrets.ts';
@@ -9,14 +9,14 @@ interface RewrapContext {
   readonly registrations: StoreRegistrations;
   readonly secrets: Secrets;
   readonly randomBytes: RandomBytes;
-  /** Drops a changed route from the cache of this process. */
+  /** Drops a changed route from this process's cache, so that it is read again. */
   readonly reread: (id: string) => void;
 }
 
-/** Selects routes by token and adopted URLs: both have rows with an empty sender. */
+/** Selects the rows with an empty `sender`: one for each token in a URL, and one for each adopted URL. */
 const OF_NO_SENDER = { kind: 'route', sender: '' } as const;
 
-/** Returns the number of routes that need a missing secret. Retired routes need none. */
+/** Returns the number of routes that need a secret which is not in `secrets`. Retired routes need none. */
 export async function unreadableRoutes({
   registrations,
   secrets,
@@ -33,7 +33,10 @@ export async function unreadableRoutes({
   return count;
 }
 
-/** Encrypts credentials again under the newest secret. `needed` is the number of URLs that an older secret made. */
+/**
+ * Encrypts the credentials of routes again under the newest secret. `needed` is the number of URLs whose token an older
+ * secret made.
+ */
 export async function rewrapRoutes(
   context: RewrapContext,
 ): Promise<Damage & { readonly rewrapped: number; readonly needed: number }> {
@@ -48,7 +51,8 @@ export async function rewrapRoutes(
     const anew = await sealedAnew(context, route, sealed);
     const other = await sealedAnew(context, route, also?.sealed);
     if (anew === undefined && other === undefined) return;
-    // Both rows of the route get the same text. A row that was rewritten meanwhile is left unchanged.
+    // The new encrypted text is written to both rows of the route. A row whose text was replaced meanwhile is left
+    // unchanged.
     const places = [
       [agentUrl, scheme],
       ['', id],
@@ -78,7 +82,7 @@ async function sealedAnew(
 
 type Change = readonly [from: string | undefined, to: string | undefined];
 
-/** Returns the value of a row. Each old encrypted text that is still there is replaced by its new one. */
+/** Returns the value of a row in which each old encrypted text that is still there is replaced by its new text. */
 function replaced(row: RegistrationRow, ...changes: readonly Change[]): string {
   const to = (text: string | undefined): string | undefined =>
     changes.find(([from]) => from !== undefined && from === text)?.[1] ?? text;

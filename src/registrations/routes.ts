@@ -1,12 +1,12 @@
-// Keeps the URLs that sellers send to, and finds the sender of a delivery by its URL (told.md §1.2). Registrations make
-// routes here. The receiver uses them as its option `senders`.
+// Makes the URLs (routes) that sellers send to, and finds the sender of a delivery by its URL (told.md §1.2).
+// Registrations make routes here. The receiver uses `senders` as its option of that name.
 //
-// A seller has one route of each kind, stored in two rows. The seller's own row contains the token. The other row has
-// no sender, and its id is the token's random part; it names the seller. The store cannot write rows of two senders in
-// one atomic change. So the row without a sender is written second, if it is missing. Then the seller's own row is read
-// again: the seller may have been deleted in between.
+// A seller has one route for each kind of authentication, stored in two rows. The first row belongs to the seller and
+// contains the random part of the URL's token. The second row has no sender: its id is that random part, and it names
+// the seller. The store cannot write rows of two senders in one transaction. So the second row is written afterwards,
+// if it is missing. Then the first row is read again, because the seller may have been deleted in between.
 //
-// URLs that sellers use already are adopted. They have no token, and are kept in memory.
+// Adopted URLs are URLs that a seller used before. They have no token, and are found by their path, in a cache.
 import type { Hashes } from '../crypto/engine.ts';
 import { putBounded } from '../shared/bounded.ts';
 import { ConfigError } from '../shared/errors.ts';
@@ -39,47 +39,51 @@ import { givenAt, keepGiven } from './told/url-row.ts';
 import { SELLER_ROW_ID } from './watch-task.ts';
 import type { OurUrl } from '../windows/told.ts';
 
-/** A URL for a seller, with its credentials. */
+/** A URL that was made for one seller, with its credentials. */
 export interface Route extends OurUrl {
   readonly url: string;
-  /** The same route below each base URL that is served. */
+  /** The URLs of the same route below each base URL that is served. */
   readonly urls: readonly string[];
   readonly authentication?: LegacyAuthentication;
 }
 
-/** Routes of all sellers, in one store. */
+/** The routes (URLs for one seller each) of all sellers, in one store. */
 export interface Routes {
   /**
-   * Returns the seller's route. If there is none, a durable one is made.
+   * Returns the seller's route for a scheme. If there is none, makes a new route and stores it.
    * @param base one of the base URLs; absent: the first.
    */
   readonly routeOf: (seller: Seller, scheme?: RouteScheme, base?: string) => Promise<Route>;
-  /** Returns the seller's route for reports, which are accepted with HMAC or with a signature. */
+  /** Returns the seller's route for reports, where reports are accepted with HMAC or with a signature. */
   readonly reportsRouteOf: (seller: Seller, base?: string) => Promise<Route>;
   /**
-   * Returns a route by its URL, with its credentials. Undefined if there is none, or if its credentials were retired.
-   * @param agentUrl the seller's; a route of another seller is not returned. Absent: any seller's.
+   * Returns the route of a URL, with its credentials. Undefined if there is no route, or if its credentials were
+   * retired.
+   * @param agentUrl a seller: the route of another seller is not returned. Absent: any seller's.
    */
   readonly routeAt: (url: OurUrl, agentUrl?: string) => Promise<Route | undefined>;
-  /** Returns base URL and route of a URL of ours; undefined for any other URL. */
+  /** Splits a URL that this library serves into base URL and route; undefined for any other URL. */
   readonly ours: (url: string) => OurUrl | undefined;
-  /** Returns base URL and route of the URL of a delivery; undefined if no seller was given it. */
+  /** Splits a delivery's URL into base URL and route. Undefined if the URL has no token and was not adopted. */
   readonly given: (url: string) => OurUrl | undefined;
-  /** True if credentials at the URL of a delivery were retired, according to this process's cache. */
+  /** True if credentials at the URL of a delivery were retired, as far as this process's cache knows. */
   readonly isRetired: (url: string) => boolean;
-  /** Drops a changed route from the cache, so that it is read again. */
+  /** Drops a changed route from this process's cache, so that it is read again. */
   readonly reread: (id: string) => void;
-  /** The value for `ReceiverOptions.senders`. Rejects with a Fault while the store is unavailable. */
+  /** Returns a URL's sender, as `ReceiverOptions.senders` must. Rejects with a Fault if the store is unavailable. */
   readonly senders: (url: URL) => Sender[] | Promise<Sender[]>;
   /** The base URL below which sellers are given new URLs. */
   readonly base: string;
-  /** Serves a URL that a seller already uses. @throws ConfigError unless it is below a `baseUrl`. */
+  /**
+   * Accepts deliveries at a URL that a seller already uses.
+   * @throws ConfigError if the URL is not below a `baseUrl`, or has the form of the URLs made here.
+   */
   readonly adopt: (seller: Seller, url: string) => Promise<void>;
-  /** Removes all URLs of the seller. */
+  /** Deletes all routes and adopted URLs of the seller. */
   readonly forget: (agentUrl: string) => Promise<void>;
-  /** Returns the number of routes that need a missing secret. */
+  /** Returns the number of routes that need a secret which is not in `secrets`. */
   readonly unreadable: () => Promise<number>;
-  /** Encrypts credentials again under the newest secret. `needed` is the number of URLs that an older secret made. */
+  /** Encrypts credentials under the newest secret. `needed`: the number of URLs with a token of an older secret. */
   readonly rewrap: () => Promise<Damage & { readonly rewrapped: number; readonly needed: number }>;
 }
 
@@ -95,13 +99,13 @@ export interface RouteOptions {
   readonly sleep: (ms: number) => Promise<void>;
 }
 
-/** The largest number of adopted URLs. */
+/** The largest number of adopted URLs, and of URLs in the cache `given`. */
 const MOST = 10_000;
 
-/** The length of legacy credentials in bytes: 43 characters. */
+/** The length of an HMAC secret or bearer token in bytes. As base64url they are 43 characters. */
 const CREDENTIAL_BYTES = 32;
 
-/** The value of both rows of a route, and of the single row of an adopted URL. */
+/** The JSON value of both rows of a route, and of the single row of an adopted URL. */
 interface StoredRoute extends OwnRoute {
   /** The path and query of an adopted URL. */
   readonly path?: string;
@@ -110,7 +114,7 @@ interface StoredRoute extends OwnRoute {
 const routeIn = ({ value }: Pick<RegistrationRow, 'value'>): StoredRoute =>
   storedObject(value) as unknown as StoredRoute;
 
-/** Returns the value of a row; undefined if the row is damaged. */
+/** Parses the value of a row; undefined if the row is damaged. */
 function readable({ value }: Pick<RegistrationRow, 'value'>): StoredRoute | undefined {
   const parsed = parseStrictObject(utf8(value));
   return parsed.ok ? (parsed.value as unknown as StoredRoute) : undefined;
@@ -126,13 +130,13 @@ const ADOPTED = 'adopted';
 const isTold = ({ retired = [], retiredAt }: StoredRoute, base: string): boolean =>
   retiredAt === undefined && !retired.includes(base);
 
-/** Returns the names of the routes that a new route replaces. */
+/** Returns the names (random parts of the tokens) of the routes that a new route replaces. */
 const formersOf = (own: StoredRoute | undefined): Pick<StoredRoute, 'formers'> =>
   own ? { formers: namesOf(own).filter((name) => name !== undefined) } : {};
 
 /**
- * Returns the value of a token's row. It lacks the members that only the seller's own row has, and keeps the member
- * that only a token's row has.
+ * Returns the value of the row that is found by a URL's token. The members that only the seller's own row has are left
+ * out. `also` (other accepted credentials), which only the token's row has, is kept.
  */
 function tokenRoute(
   { next: _next, formers: _formers, formerUsedAt: _used, unusedSince: _since, ...route }: StoredRoute,
@@ -141,11 +145,11 @@ function tokenRoute(
   return known?.also === undefined ? route : { ...route, also: known.also };
 }
 
-/** True if the route had, or accepted, credentials that were retired since. */
+/** True if credentials of the route were retired: its own, or others that it accepted too (`also`). */
 const hasRetired = ({ scheme, retiredAt, also }: StoredRoute): boolean =>
   (retiredAt !== undefined && scheme !== 'signature') || (also !== undefined && also.sealed === undefined);
 
-/** Deletes a row, by setting an expiry in the past. */
+/** Returns the row with an expiry in the past: saving it deletes the row. */
 const gone = (row: RegistrationRow): RegistrationRow => ({ ...row, dueAt: null, expiresAt: 1 });
 
 export function routesOf(options: RouteOptions): Routes {
@@ -176,7 +180,7 @@ export function routesOf(options: RouteOptions): Routes {
       return found;
     },
   });
-  /** URLs whose row is known to exist: the row that notes that a seller was given the URL. */
+  /** A cache of URLs that the store records as given to a seller (told/url-row.ts): they need no further row. */
   const given = new Map<string, true>();
   const tokenIn = ({ pathname }: URL): ReturnType<typeof readRouteToken> =>
     readRouteToken(secrets, hashes, pathname.slice(pathname.lastIndexOf('/') + 1));
@@ -188,7 +192,7 @@ export function routesOf(options: RouteOptions): Routes {
     const { agentUrl } = seller;
     const token = makeRouteToken(secrets, hashes, randomBytes);
     const made: StoredRoute = { ...sellerIn(seller), scheme, random: token.id, secretId: token.secretId };
-    // The change of the store below is synchronous, so the credentials are encrypted before it. They are unused if the
+    // The store's transaction below is synchronous, so the credentials are encrypted before it. They stay unused if the
     // seller has a route already.
     const sealed =
       scheme === 'signature'
@@ -218,7 +222,7 @@ export function routesOf(options: RouteOptions): Routes {
     const is = await registrations.run('', (rows): 'retired' | 'written' | 'known' => {
       const found = rows.get('route', id);
       const known = found && readable(found);
-      // The route was retired between the two changes of the store. Its credentials are not restored.
+      // The route was retired since the transaction above, so its credentials are not restored.
       if (known?.retiredAt !== undefined) return 'retired';
       const row = rowOf('', id, tokenRoute(route, known));
       if (found?.value === row.value) return 'known';
@@ -228,8 +232,8 @@ export function routesOf(options: RouteOptions): Routes {
     known.forget(id);
     const standing = is === 'written' ? await standingOf(agentUrl, scheme, { base, route: id }) : is;
     if (standing === 'known') return routeIs(route, base);
-    // Between the two changes of the store, the seller was deleted, and this URL is removed. Or the URL was retired,
-    // and its token stays. In both cases a new URL is made.
+    // The seller was deleted since the first transaction (`gone`), so this URL's row is deleted too. Or the URL was
+    // retired, and the row of its token stays. In both cases a new URL is made.
     if (standing === 'gone') await drop('', [id]);
     else {
       await drop(agentUrl, [scheme], (row) => {
@@ -240,10 +244,7 @@ export function routesOf(options: RouteOptions): Routes {
     return routeOf(seller, scheme, base);
   };
 
-  /**
-   * Returns a route in the form in which a seller is given it. @throws ConfigError if the secret that made it is
-   * missing.
-   */
+  /** Returns a stored route's URL and credentials. @throws ConfigError if the secret that made its token is missing. */
   const routeIs = async (route: StoredRoute, base: string): Promise<Route> => {
     const { agentUrl, scheme, random: id = '', secretId = '' } = route;
     const of = routeTokenOf(secrets, hashes, { id, secretId });
@@ -263,7 +264,10 @@ export function routesOf(options: RouteOptions): Routes {
     };
   };
 
-  /** Tells if a URL is still valid. `known`: the seller's own row has its token. */
+  /**
+   * Tells the state of a seller's URL. `known`: valid, because the seller's own row names it. `retired`: it must not be
+   * given to the seller any more. `gone`: it was deleted with its seller.
+   */
   const standingOf = (
     agentUrl: string,
     kind: RouteKind,
@@ -277,7 +281,7 @@ export function routesOf(options: RouteOptions): Routes {
       return givenAt(rows, url, hashes)?.retiredAt === undefined ? 'gone' : 'retired';
     });
 
-  /** Deletes the rows for which `which` returns true. @returns the deleted rows. */
+  /** Deletes the rows with these ids for which `which` returns true. @returns the deleted rows. */
   const drop = (
     sender: string,
     ids: readonly string[],
@@ -309,7 +313,7 @@ export function routesOf(options: RouteOptions): Routes {
       const row = await registrations.run('', (rows) => rows.get('route', id));
       const route = row && readable(row);
       if (route?.random === undefined || (agentUrl ?? route.agentUrl) !== route.agentUrl) return undefined;
-      // Without its credentials the route would look like one for signed webhooks.
+      // If the credentials were retired, `routeIs` would return the route like one for signed webhooks.
       if (route.scheme !== 'signature' && route.sealed === undefined) return undefined;
       return routeIs(route, base);
     },
@@ -326,7 +330,7 @@ export function routesOf(options: RouteOptions): Routes {
     senders: (url) => {
       const token = tokenIn(url);
       if (token) return known.get(token.id) ?? lookUp(token.id);
-      // The token is forged, or its secret was removed. The store need not be read.
+      // The path looks like a token, but the token is forged or its secret was removed: the store need not be read.
       return hasTokenForm(url.pathname) ? [] : adopted.at(url.pathname + url.search);
     },
     adopt: async (seller, url) => {
@@ -363,8 +367,8 @@ export function routesOf(options: RouteOptions): Routes {
       await adopted.refresh();
     },
     forget: async (agentUrl) => {
-      // The seller's own rows are deleted first, so that a concurrent routeOf notices it. Then all rows that lead to
-      // the seller are deleted, including those of an interrupted call.
+      // The seller's own rows are deleted first, so that a concurrent `routeOf` notices the deletion. Then all rows
+      // that name the seller are deleted, including those of an interrupted `routeOf`.
       const ids = (await drop(agentUrl, [...ROUTE_KINDS, SELLER_ROW_ID])).flatMap(
         (row) => readable(row)?.random ?? [],
       );
@@ -372,7 +376,7 @@ export function routesOf(options: RouteOptions): Routes {
         if (readable(row)?.agentUrl === agentUrl) ids.push(row.id);
       }
       await drop('', ids);
-      // These rows were written in between, and their URL has just been removed.
+      // These rows of the seller were written during the deletion. The rows of their tokens have just been deleted.
       await drop(agentUrl, ROUTE_KINDS, (row) => ids.includes(readable(row)?.random ?? ''));
       await deleteRows(registrations, 'route', agentUrl, isNobodys);
       for (const id of ids) known.forget(id);
@@ -383,7 +387,7 @@ export function routesOf(options: RouteOptions): Routes {
   };
 }
 
-/** Selects routes by token and adopted URLs: both have rows with an empty sender. */
+/** Selects the rows with an empty `sender`: one for each token in a URL, and one for each adopted URL. */
 const OF_NO_SENDER = { kind: 'route', sender: '' } as const;
 
 async function adoptedRows(registrations: StoreRegistrations): Promise<readonly RegistrationRow[]> {

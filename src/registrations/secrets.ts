@@ -1,4 +1,4 @@
-// Derives keys from the owner's secrets, makes and proves the tokens in URLs, and encrypts stored texts. Routes,
+// Derives keys from the option `secrets`, makes and checks the tokens in URLs, and encrypts stored texts. Routes,
 // operations and subscriptions use it. A leak of the store alone reveals no URL and no credentials.
 import { decodeBase64, encodeBase64Url, utf8 } from '../codec/encoding.ts';
 import { refuseRepeated, requireSet } from '../config/validate.ts';
@@ -10,7 +10,7 @@ import { RegistrationError } from './registrations-errors.ts';
 /** The purposes of derived keys. Each purpose has its own key. */
 type KeyPurpose = 'route' | 'token' | 'arguments' | 'credentials';
 
-/** One of the owner's secrets. */
+/** One secret of the option `secrets`. */
 interface Secret {
   /** The id of the secret in tokens and ciphertexts: base64url of 4 bytes that are derived from it. */
   readonly id: string;
@@ -19,7 +19,7 @@ interface Secret {
   keyFor(purpose: KeyPurpose): Uint8Array;
 }
 
-/** The owner's secrets. The newest one makes tokens and ciphertexts; all of them can read. */
+/** The option `secrets`. The newest secret makes tokens and ciphertexts; all secrets can check and decrypt them. */
 export interface Secrets {
   readonly newest: Secret;
   named(id: string): Secret | undefined;
@@ -28,10 +28,13 @@ export interface Secrets {
 /** The length of a secret's id in bytes. */
 const SECRET_ID_BYTES = 4;
 
-/** The least number of characters of a secret. As hex they are 128 bits, the least that HMAC-SHA256 should have. */
+/**
+ * The least number of characters of a secret. As hex, 32 characters are 128 bits, the least that HMAC-SHA256 should
+ * have.
+ */
 const MIN_LENGTH = 32;
 
-/** HKDF-SHA256 (RFC 5869) without a salt, for one block: 32 bytes. */
+/** Derives a key by HKDF-SHA256 (RFC 5869) without a salt, for one block: 32 bytes. */
 function derive(hashes: Hashes, secret: Uint8Array, info: string): Uint8Array {
   const extracted = hashes.hmacSha256(new Uint8Array(32), secret);
   return hashes.hmacSha256(extracted, utf8(`proto-webhooks/registrations/${info}`), Uint8Array.of(1));
@@ -53,7 +56,7 @@ function secretOf(hashes: Hashes, text: string): Secret {
 }
 
 /**
- * Checks the secrets, and derives the id of each.
+ * Checks the option `secrets`, and derives the id of each secret.
  * @param secrets the newest first; each at least 32 characters, from a random source.
  * @throws ConfigError for an empty list, a secret that is undefined, short or one character repeated, or a duplicate.
  */
@@ -84,26 +87,30 @@ export function secretsOf(secrets: readonly (string | undefined)[], hashes: Hash
 }
 
 /*
- * The last segment of a seller's URL, as base64url: the secret's id (4 bytes), 16 random bytes, and the first 16 bytes
- * of their HMAC-SHA256. The HMAC proves the token, so a forged path costs no read of the store.
+ * A token is the last segment of a seller's URL. It is base64url of the secret's id (4 bytes), 16 random bytes, and the
+ * first 16 bytes of the HMAC-SHA256 of both. The HMAC shows that one of our secrets made the token, so a forged path
+ * costs no read of the store.
  */
 
 const RANDOM_BYTES = 16;
 const MAC_BYTES = 16;
 const SIGNED_BYTES: number = SECRET_ID_BYTES + RANDOM_BYTES;
 
-/** 36 bytes are exactly 48 characters, so a token has one spelling. */
+/** The form of a token. 36 bytes are exactly 48 characters of base64url, so each token has only one spelling. */
 const FORM = /^[A-Za-z0-9_-]{48}$/;
 
-/** A token that was made by one of the secrets. */
+/** The token in a seller's URL, made by one of the secrets. */
 interface RouteToken {
   readonly text: string;
-  /** The random part of the token, which is the id of the route's row. So a leak of the store reveals no URL. */
+  /**
+   * The random part of the token, which is the id of the route's row. Only this part is stored, so a leak of the store
+   * reveals no URL.
+   */
   readonly id: string;
   readonly secretId: string;
 }
 
-/** `count` random bytes. */
+/** Returns `count` random bytes. */
 export type RandomBytes = (count: number) => Uint8Array;
 
 function macOf(hashes: Hashes, secret: Secret, signed: Uint8Array): Uint8Array {
@@ -118,12 +125,14 @@ function routeToken(hashes: Hashes, secret: Secret, random: Uint8Array): RouteTo
   return { text: encodeBase64Url(bytes), id: encodeBase64Url(random), secretId: secret.id };
 }
 
-/** A new token, by the newest secret. */
+/** Makes a new token by the newest secret. */
 export function makeRouteToken(secrets: Secrets, hashes: Hashes, randomBytes: RandomBytes): RouteToken {
   return routeToken(hashes, secrets.newest, randomBytes(RANDOM_BYTES));
 }
 
-/** Returns the token of a route by its random part; undefined if its secret is no longer in `secrets`. */
+/**
+ * Restores the token of a route from its random part; undefined if the secret that made it is no longer in `secrets`.
+ */
 export function routeTokenOf(
   secrets: Secrets,
   hashes: Hashes,
@@ -135,8 +144,9 @@ export function routeTokenOf(
 }
 
 /**
- * Returns the token in `text`, if one of the secrets made it. The time it takes may reveal which secret made it; that
- * is harmless, because a secret's id is public. It does not reveal how much of the HMAC is right.
+ * Returns the token in `text`; undefined if none of the secrets made it. The time of the check does not reveal how much
+ * of the HMAC is right. The time may reveal which secret made the token, which is harmless because the id of a secret
+ * is public.
  */
 export function readRouteToken(secrets: Secrets, hashes: Hashes, text: string): RouteToken | undefined {
   const bytes = FORM.test(text) ? decodeBase64(text) : undefined;
@@ -173,11 +183,11 @@ type SealedPurpose = 'arguments' | 'credentials';
 export interface SealedPlace {
   readonly purpose: SealedPurpose;
   readonly sender: string;
-  /** The id of the row: the operation's id; '' for the seller's own. */
+  /** The id of the row: the operation's id for arguments; the kind of the route for credentials. */
   readonly id: string;
 }
 
-/** AES-GCM takes a nonce of this length without hashing it first (NIST SP 800-38D §8.2). */
+/** The length of a nonce. AES-GCM takes a nonce of 12 bytes without hashing it first (NIST SP 800-38D §8.2). */
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
 const HEAD_BYTES: number = SECRET_ID_BYTES + NONCE_BYTES;
@@ -186,8 +196,8 @@ type Subtle = typeof globalThis.crypto.subtle;
 type Use = 'encrypt' | 'decrypt';
 
 /**
- * Copies the bytes, because `WebCrypto` refuses bytes in shared memory. By its type a view may be in shared memory; a
- * copy is not.
+ * Copies the bytes, because `WebCrypto` refuses bytes in shared memory. By its type a `Uint8Array` may be in shared
+ * memory; a copy never is.
  */
 function copy(bytes: Uint8Array): Uint8Array<ArrayBuffer> {
   return new Uint8Array(bytes);
@@ -209,7 +219,7 @@ function aesGcm(
   };
 }
 
-/** Encrypts a text under the newest secret. */
+/** Encrypts a text under the newest secret, and binds it to the row `place`. */
 export async function seal(
   secrets: Secrets,
   place: SealedPlace,
@@ -240,8 +250,9 @@ export function isOlder(secrets: Secrets, sealed: string | undefined): boolean {
 }
 
 /**
- * Decrypts a text that `seal` made for this place.
- * @throws RegistrationError `secret_missing`, `sealed_text_invalid`.
+ * Decrypts a text that `seal` made for the row `place`.
+ * @throws RegistrationError `secret_missing` if its secret is not in `secrets`, `sealed_text_invalid` if the text was
+ *   changed or is of another row.
  */
 export async function unseal(secrets: Secrets, place: SealedPlace, sealed: string): Promise<string> {
   const secretId = secretIdOf(sealed);
@@ -271,6 +282,6 @@ function invalid({ purpose }: SealedPlace, cause?: unknown): RegistrationError {
   );
 }
 
-/** True if an encrypted text cannot be read with any secret. */
+/** True for the error of an encrypted text that no secret can decrypt. */
 export const isLostText = (error: unknown): boolean =>
   error instanceof RegistrationError && error.code === 'sealed_text_invalid';

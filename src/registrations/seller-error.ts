@@ -1,5 +1,5 @@
-// Errors of sellers: refused calls, rate limits, unknown tasks, with advice for each code (calls.md §2). The code that
-// reads answers and the callers create these errors, and owners receive them.
+// Defines the errors of sellers: refused calls, rate limits, unknown tasks, with advice for each code (calls.md §2).
+// The callers and answer.ts create these errors, and owners receive them.
 import type { JsonObject } from '../codec/members.ts';
 import { printableText } from '../codec/printable.ts';
 import { PrintableError } from '../codec/printable-value.ts';
@@ -12,7 +12,7 @@ import type { ReportedError } from '../events/error-object.ts';
  */
 export type SellerErrorCode = ErrorCode;
 
-/** The advice for codes that need more than the advice of their recovery. */
+/** The advice for error codes for which the general advice of their `recovery` is not enough. */
 const ADVICE_BY_CODE: Partial<Record<ErrorCode, string>> = {
   AUTH_REQUIRED: 'Send a bearer token in the transport: auth: { type: bearer, token }.',
   AUTH_MISSING: 'Send a bearer token in the transport: auth: { type: bearer, token }.',
@@ -29,7 +29,10 @@ const ADVICE: Record<Recovery, string> = {
   terminal: 'No further call can help: ask the seller.',
 };
 
-/** Returns the advice for a code. `hasOwn` is needed: a code called `constructor` must not find an inherited member. */
+/**
+ * Returns the advice for a code, or else for its recovery. `hasOwn` is needed: a code called `constructor` must not
+ * find an inherited member.
+ */
 const adviceFor = (code: string, recovery: Recovery | undefined): string | undefined =>
   Object.hasOwn(ADVICE_BY_CODE, code) ? ADVICE_BY_CODE[code as ErrorCode] : recovery && ADVICE[recovery];
 
@@ -45,7 +48,7 @@ export const sellerText = (text: string): string => printableText(text, MAX_SELL
  */
 export interface SellerErrorOptions
   extends ErrorOptions, Partial<Pick<ReportedError, 'field' | 'details' | 'retryAfterMs'>> {
-  /** The way to recover. Absent: it follows from the code. */
+  /** The way to recover from the error. Absent: the code decides. */
   readonly recovery?: Recovery;
 }
 
@@ -55,8 +58,8 @@ export class SellerError extends PrintableError {
   /** The seller's code: one of `SellerErrorCode`, or one of its own. It is empty if the seller gave only a recovery. */
   readonly code: string;
   /**
-   * The way to recover. `transient`: repeat the call unchanged. It is `terminal` if neither the error nor its code
-   * tells a way.
+   * The way to recover from the error. `transient`: repeat the call unchanged. `correctable`: change the arguments.
+   * `terminal`: no further call can help, or neither the error nor its code tells a way.
    */
   readonly recovery: Recovery;
   /** The path of the argument that caused the error. */
@@ -91,7 +94,10 @@ export const reportedText = ({ code = '', message }: ReportedError): string =>
     .map(sellerText)
     .join(': ');
 
-/** Makes the error that an answer reports. @param cause the error in which a client threw it, if it did. */
+/**
+ * Makes the SellerError for an error that an answer reports.
+ * @param cause the error that a client threw, if it threw one.
+ */
 export const sellerErrorOf = ({ code = '', message, ...rest }: ReportedError, cause?: Error): SellerError =>
   new SellerError(code, message, { ...rest, ...(cause && { cause }) });
 
@@ -119,7 +125,7 @@ export class SellerBusyError extends PrintableError {
   }
 }
 
-/** The longest pause that is kept if a seller asks for a longer one. Ms. */
+/** The longest pause that is kept: a longer one that a seller asks for is cut to this. Ms. */
 export const LONGEST_PAUSE_MS = 86_400_000;
 
 /** Returns a pause that a seller asks for, cut to one day; undefined if it is not a positive number. */

@@ -1,9 +1,9 @@
-// Defines a step: changes of the rows of one seller, in one atomic call of the store. Settling, the accounts of reports
-// and the poller's schedule use it.
+// Defines a step: one store transaction on the rows of one seller. Settling, streams (the records of reports) and the
+// poller's schedule use it.
 import type { Hashes } from '../crypto/engine.ts';
 import type { RegistrationRows } from '../stores/store.ts';
 
-/** The context of one atomic change of a seller's rows. */
+/** The context of one store transaction on the rows of one seller. */
 export interface SellerStep {
   readonly rows: RegistrationRows;
   /** The store's current time, Unix ms. */

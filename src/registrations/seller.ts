@@ -1,4 +1,5 @@
-// Defines a seller as callers name it, and checks its members. All methods of registrations that take a seller use it.
+// Defines a seller as callers name it, and checks its members. All methods of registrations that take a seller use this
+// file.
 import { requireAgent, requireUrl } from '../config/public-url.ts';
 import { oneOf } from '../config/validate.ts';
 import { ConfigError } from '../shared/errors.ts';
@@ -18,9 +19,9 @@ export type RouteScheme = 'signature' | LegacyAuthentication['scheme'];
  * it if they differ from the defaults.
  */
 export interface Seller {
-  /** The seller's `agents[].url`, byte for byte. */
+  /** The seller's agent URL as in `agents[].url` of its brand.json, byte for byte. */
   readonly agentUrl: string;
-  /** The URL of brand.json. It, `edition` and `format` have the same meaning as in `Sender`. */
+  /** The URL of the seller's brand.json. This member, `edition` and `format` have the same meaning as in `Sender`. */
   readonly brandJsonUrl?: string | undefined;
   readonly edition?: EditionName | undefined;
   readonly format?: Transport | undefined;
@@ -28,7 +29,7 @@ export interface Seller {
 
 export const SCHEMES: readonly RouteScheme[] = ['signature', 'HMAC-SHA256', 'Bearer'];
 
-/** The first minor edition of 3 in which a `reporting_webhook` need not have `authentication`. */
+/** The first minor version 3.x of the protocol in which a `reporting_webhook` need not have `authentication`. */
 const SIGNS_REPORTS = 3;
 
 /**
@@ -40,7 +41,7 @@ export function signsReports({ edition }: Seller, declared?: string): boolean {
   return Number(/^3\.(\d+)$/.exec(edition ?? declared ?? '')?.[1]) >= SIGNS_REPORTS;
 }
 
-/** Returns the members of a seller that are stored. */
+/** Returns only those members of a seller that are stored. */
 export const sellerIn = ({ agentUrl, brandJsonUrl, edition, format }: Seller): Seller => ({
   agentUrl,
   ...(brandJsonUrl && { brandJsonUrl }),
@@ -48,7 +49,7 @@ export const sellerIn = ({ agentUrl, brandJsonUrl, edition, format }: Seller): S
   ...(format && { format }),
 });
 
-/** Runs a check. @throws RegistrationError `request_invalid` instead of the check's ConfigError. */
+/** Runs a check of arguments. @throws RegistrationError `request_invalid` in place of the check's ConfigError. */
 export function checked<T>(check: () => T): T {
   try {
     return check();
@@ -57,14 +58,17 @@ export function checked<T>(check: () => T): T {
   }
 }
 
-/** Turns a ConfigError into the RegistrationError of an argument. Any other error is returned unchanged. */
+/** Turns a ConfigError into a RegistrationError about an argument. Any other error is returned unchanged. */
 export function requestInvalid(error: unknown): unknown {
   return error instanceof ConfigError
     ? new RegistrationError('request_invalid', error.message, { cause: error })
     : error;
 }
 
-/** Checks a seller. Without this, a mistake would show only when deliveries are refused. @throws RegistrationError */
+/**
+ * Checks a seller. Without this check a mistake would show only when deliveries are refused.
+ * @throws RegistrationError
+ */
 export function requireSeller(seller: Seller, scheme: RouteScheme, allowLoopback: boolean): void {
   const { agentUrl, brandJsonUrl, edition, format } = seller;
   checked(() => {

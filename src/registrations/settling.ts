@@ -1,6 +1,5 @@
-// Settles, finds, adopts and ends operations, each in an atomic change of the seller's rows (calls.md §1.5).
-// Operations, `adopt` and the poller use it. A row for each task, beside the operation's own row, names the task's
-// operation.
+// Settles, finds, adopts and ends operations (registered calls), each in one store transaction on the seller's rows
+// (calls.md §1.5). Operations, `adopt` and the poller use it. The row of a task names the task's operation.
 import { MAX_TEXT } from '../codec/printable.ts';
 import type { TaskStatus } from '../events/event.ts';
 import { isTerminal } from '../events/status.ts';
@@ -26,14 +25,14 @@ import { keepStream, noteEnding } from './streams.ts';
 import { endedWatch, type Watch, watchIn, watchRow } from './watch-task.ts';
 
 /**
- * Says if the end of a task may still have to come by another channel. `safe`: no. `unsafe`: its event is about to be
- * handled, which may fail, be given up, or find it stale.
+ * Tells if polling must go on after the reported end of a task. `safe`: no. `unsafe`: yes, because the event of the end
+ * is yet to be handled. Its handling may fail, be given up, or find the event stale.
  */
 type End = 'safe' | 'unsafe';
 
 /**
- * True if the task in a row belongs to the operation, or may be taken from its present owner. It may be taken if the
- * owner has another task by now, or was made by `adopt` before the call was answered.
+ * True if an operation may own the task of a row. It may not if the task belongs to another operation, unless that
+ * operation has another task by now or was made by `adopt`. In the last case that operation is ended here.
  */
 function takesTask(step: SellerStep, row: RegistrationRow, { operationId }: OperationName): boolean {
   const { operationId: owner, taskId } = watchIn(row);
@@ -44,10 +43,10 @@ function takesTask(step: SellerStep, row: RegistrationRow, { operationId }: Oper
   return true;
 }
 
-/** The most operations that end with a task in addition to the task's own. */
+/** The largest number of operations that end together with a task, in addition to the task's own operation. */
 const MOST_OTHERS = 100;
 
-/** Notes that the operation ends when the task of another operation ends. */
+/** Records in the row of a task that a further operation ends together with the task. */
 function endsWith(step: SellerStep, row: RegistrationRow, { operationId }: OperationName): void {
   const watch = watchIn(row);
   const others = new Set(watch.others).add(operationId);
@@ -56,9 +55,9 @@ function endsWith(step: SellerStep, row: RegistrationRow, { operationId }: Opera
 }
 
 /**
- * Writes the row which says that a task belongs to an operation, and whether it is polled.
- * @param begunAt as in `Watch`.
- * @returns true if the task belongs to this operation.
+ * Writes the row of an operation's task, which names the operation and says if the task is polled.
+ * @param begunAt the time at which polling of the operation's first task began, if that task was replaced.
+ * @returns true if the task belongs to this operation; false if it stays with another operation.
  */
 function keepTask(
   step: SellerStep,
@@ -79,19 +78,19 @@ function keepTask(
   const made = { ...watchOf(of, stored, now), ...(begunAt !== undefined && { begunAt }) };
   const row = own ?? watchRow({ sender: of.agentUrl, id }, made, 'watched', { dueAt: now });
   if (end === 'safe') rows.save(endedWatch(row, now + retentionMs));
-  // If polling was given up, it begins again: the end that was reported may get lost.
+  // Polling that was given up begins again, because the event that reported the end may get lost.
   else if (!own || (end === 'unsafe' && row.list === 'unresolved'))
     rows.save({ ...row, dueAt: now, list: 'watched' });
   return true;
 }
 
-/** Returns the media buy of an operation, and the id of the row of its reports. */
+/** Returns the members that name an operation's media buy: its id, and the id of its stream's row if that differs. */
 function named(mediaBuyId: string, { hashes }: SellerStep): Pick<Stored, 'mediaBuyId' | 'streamId'> {
   const streamId = storedId(mediaBuyId, hashes);
   return { mediaBuyId, ...(streamId !== mediaBuyId && { streamId }) };
 }
 
-/** Writes that a media buy was made by this operation, unless another operation is noted already. */
+/** Records which operation made a media buy, unless another operation is recorded already. */
 function keepMediaBuy(step: SellerStep, of: OperationName, stored: Stored): void {
   const { rows, hashes, now, retentionMs } = step;
   if (stored.mediaBuyId === undefined) return;
@@ -117,10 +116,10 @@ const watchOf = ({ operationId }: OperationName, stored: Stored, now: number): W
   failures: 0,
 });
 
-/** True if an answer ends its task. */
+/** True if an answer ends its task, i.e. if its status is final and it has a result (`isOpen` is not set). */
 const isEndOf = ({ status, isOpen: goesOn }: SellerAnswer): boolean => isTerminal(status) && !goesOn;
 
-/** True if the answer changes the operation. A refused or orphaned one is done after all if its seller says so. */
+/** True if an answer changes the operation. It can change a refused or orphaned one, which may have been done. */
 function isNews(stored: Stored, answer: SellerAnswer): boolean {
   const { taskId } = answer;
   if (differ(taskId, stored.taskId)) return true;
@@ -128,11 +127,14 @@ function isNews(stored: Stored, answer: SellerAnswer): boolean {
   return stored.state === 'open' ? isNamed || isEndOf(answer) : stored.state !== 'ended';
 }
 
-/** The latest reported status of a task, by the id of its row. */
+/** Returns the latest status of a task that a webhook, answer or poll reported. @param id the id of the task's row. */
 const lastStatus = (rows: RegistrationRows, id: string): TaskStatus | undefined =>
   rows.lastTold(id)?.status as TaskStatus | undefined;
 
-/** Returns the status of an operation after an answer; `end` is undefined if the operation goes on. */
+/**
+ * Returns an operation's status after an answer. `end` tells if the polling of its task can stop; it is undefined if
+ * the operation goes on.
+ */
 function endOf(
   { rows, hashes }: SellerStep,
   taskId: string | undefined,
@@ -141,11 +143,11 @@ function endOf(
 ): { readonly status: TaskStatus; readonly end: End | undefined } {
   const { status, taskId: named } = answer;
   const id = taskId === undefined ? undefined : storedId(taskId, hashes);
-  // An end without a task id does not apply to the known task, which may end otherwise.
+  // An answer without a task id ends the call only. A task that is known may end differently, so it is polled on.
   if (isEndOf(answer)) return { status, end: named === taskId ? told : 'unsafe' };
   const task = id === undefined ? undefined : rows.get('watch', id);
   if (id === undefined || task?.list !== null || isReplaced(task)) return { status, end: undefined };
-  // The end of the task was already reported by another channel.
+  // The row is no longer polled: a webhook, an answer or a poll has already reported the end of the task.
   return { status: lastStatus(rows, id) ?? status, end: 'safe' };
 }
 
@@ -153,9 +155,9 @@ const moved = ({ moves = 0 }: Stored, { replaces }: SellerAnswer): Pick<Stored, 
   replaces === undefined ? {} : { moves: moves + 1 };
 
 /**
- * Settles an operation by the answer to its call, or by what an event reports of its task. If the answer and an earlier
- * event name different tasks, the answer's task is used.
- * @param told `safe` or `unsafe`, if the answer is an end.
+ * Records an answer to a call, or an event of its task, in the operation. If the answer names another task than an
+ * earlier event, the answer's task is used.
+ * @param told tells if polling must go on (`End`), in case the answer is the end of the task.
  */
 export function settled(
   step: SellerStep,
@@ -185,15 +187,16 @@ export function settled(
   return differ(taskId, stored.taskId) && answer.replaces !== stored.taskId ? 'other-task' : 'settled';
 }
 
-/** True if the row's task belongs to the operation and was not replaced by another one. */
+/** True if the task in a row belongs to the operation, and no other task has replaced it. */
 const goesOn = (row: RegistrationRow, { operationId }: OperationName): boolean =>
   watchIn(row).operationId === operationId && !isReplaced(row);
 
 const isReplaced = (row: RegistrationRow): boolean => watchIn(row).isReplaced === true;
 
 /**
- * Ends the polling of a task that was replaced by another one (calls.md §1.5).
- * @returns the time at which polling of the operation's first task began.
+ * Ends the polling of a task that another task has replaced (calls.md §1.5).
+ * @returns the time at which polling of the operation's first task began. Undefined if the replaced task was not polled
+ *   for this operation.
  */
 function endReplaced(step: SellerStep, of: OperationName, taskId: string): number | undefined {
   const row = step.rows.get('watch', storedId(taskId, step.hashes));
@@ -214,7 +217,7 @@ function operationIn({ rows, hashes }: SellerStep, operationId: string | undefin
   return row && { row, stored: storedIn(row) };
 }
 
-/** Returns the operation that the row of a task or of a media buy names. */
+/** Returns the id of the operation that the row of a task or of a media buy names. */
 function ownerIn({ rows }: SellerStep, id: string): string | undefined {
   const row = rows.get('watch', id);
   return row && watchIn(row).operationId;
@@ -226,7 +229,10 @@ const taskOwner = (step: SellerStep, taskId: string | undefined): string | undef
 const mediaBuyOwner = (step: SellerStep, mediaBuyId: string | undefined): string | undefined =>
   mediaBuyId === undefined ? undefined : ownerIn(step, mediaBuyRowId(mediaBuyId, step.hashes));
 
-/** Returns the operation of a report's media buy. For a task's event none: another operation may have made the buy. */
+/**
+ * Returns the operation that made the media buy of a report. Undefined for an event of a task: another operation may
+ * have made the media buy that the event names.
+ */
 const reportedOwner = (step: SellerStep, { status, mediaBuyId }: OperationTold): string | undefined =>
   status === undefined ? mediaBuyOwner(step, mediaBuyId) : undefined;
 
@@ -234,21 +240,21 @@ const reportedOwner = (step: SellerStep, { status, mediaBuyId }: OperationTold):
 const differ = (a: string | undefined, b: string | undefined): boolean =>
   a !== undefined && b !== undefined && a !== b;
 
-/** The most times that an operation's task may be replaced. Each replaced task leaves a row for long. */
+/** The largest number of times that an operation's task is replaced. Each replaced task leaves a row in the store. */
 const MOST_MOVES = 100;
 
-/** True if an event's task replaces the operation's task, whose call is over (calls.md §1.5). */
+/**
+ * True if the event's task replaces the operation's task. The operation's task is then the A2A Task that carried the
+ * event, and has ended with the call (calls.md §1.5).
+ */
 const isSuccessor = ({ state, taskId, moves = 0 }: Stored, { callTaskId }: OperationTold): boolean =>
   state === 'open' && callTaskId !== undefined && callTaskId === taskId && moves < MOST_MOVES;
 
-/** Returns the operation of an event's task; if none is known, that of the call which reported the task. */
+/** Returns the operation of an event's task, or else that of the A2A Task that carried the event. */
 const taskOperation = (step: SellerStep, { taskId, callTaskId }: OperationTold): Candidate | undefined =>
   operationIn(step, taskOwner(step, taskId)) ?? operationIn(step, taskOwner(step, callTaskId));
 
-/**
- * Returns the operation that an event names; without it, the operation of its task, and then that of the reported media
- * buy.
- */
+/** Returns the operation that an event names, or else that of its task, or else that of its report's media buy. */
 function candidateOf(
   step: SellerStep,
   told: OperationTold,
@@ -256,20 +262,20 @@ function candidateOf(
   const { operationId, taskId } = told;
   const named = operationIn(step, operationId);
   const namedTask = named?.stored.taskId;
-  // If the named operation's row already has its task, no further row is read.
+  // If the named operation has a task already, the row of the event's task need not be read.
   const owner = namedTask === undefined ? taskOperation(step, told) : undefined;
   const is = named ?? owner ?? operationIn(step, reportedOwner(step, told));
   if (!is) return undefined;
-  // For an adopted task it is unknown which operation_id the seller was given, so it is not compared.
+  // It is unknown which `operation_id` the seller was given for an adopted task, so the ids are not compared.
   const isOfOther = owner !== undefined && differ(operationId, owner.row.id) && !owner.stored.isAdopted;
-  // A replaced task no longer belongs to the operation. A report names a task of its own, which is not compared.
+  // A task that replaces the operation's task is no mismatch. An operation found by a media buy is not compared.
   const isOfOtherTask = differ(taskId, (named ?? owner)?.stored.taskId) && !isSuccessor(is.stored, told);
   return { is, isMismatch: isOfOther || isOfOtherTask };
 }
 
 /**
- * Finds the operation of an event. If everything fits, the event settles the operation. If the operation has ended, it
- * is kept longer.
+ * Finds the operation of an event, and records the event in it unless their ids contradict each other. If the operation
+ * had ended before, the expiry of its row is postponed.
  */
 export function found(step: SellerStep, told: OperationTold): OperationFound | undefined {
   const candidate = candidateOf(step, told);
@@ -284,7 +290,7 @@ export function found(step: SellerStep, told: OperationTold): OperationFound | u
   return { operation: seenOf(is.row, is.stored), isMismatch, ...(token !== undefined && { token }) };
 }
 
-/** Returns an event's facts as an answer. An id that is too long is left out; the other facts are kept. */
+/** Returns an event's facts as an answer, without a too long task id; undefined if the event has no task status. */
 function answerTold(told: OperationTold & Pick<SellerAnswer, 'replaces'>): SellerAnswer | undefined {
   const { status, taskId, mediaBuyId, ending, replaces, reason } = told;
   const isKept = taskId !== undefined && taskId.length <= MAX_TEXT;
@@ -301,9 +307,9 @@ function answerTold(told: OperationTold & Pick<SellerAnswer, 'replaces'>): Selle
 }
 
 /**
- * Replaces the task in `row`, whose call is over, by the task that the seller's answer `to` names. Only that task is
- * polled from now on.
- * @returns true if it was replaced; false if the operation does not accept the new task.
+ * Replaces the task in `row`, an A2A Task that has ended with its call, by the task that the answer `to` names. Only
+ * the new task is polled from now on.
+ * @returns true if the task was replaced; false if the operation does not accept the new task.
  */
 export function replaceTask(step: SellerStep, row: RegistrationRow, to: SellerAnswer): boolean {
   const { operationId, taskId: replaces } = watchIn(row);
@@ -314,7 +320,7 @@ export function replaceTask(step: SellerStep, row: RegistrationRow, to: SellerAn
   return true;
 }
 
-/** Keeps an ended operation longer, but writes only once half of its time is over: else each event would be a write. */
+/** Postpones an ended operation's expiry once half of its time is over: otherwise each event would cause a write. */
 function keepLonger(step: SellerStep, of: OperationName, { row, stored }: Candidate): void {
   const { rows, hashes, now, retentionMs } = step;
   keepMediaBuy(step, of, stored);
@@ -330,14 +336,14 @@ const isKept = ({ expiresAt }: RegistrationRow, { now, retentionMs }: SellerStep
   expiresAt === null || expiresAt - now >= retentionMs / 2;
 
 /**
- * Makes an operation for a task or a media buy that the seller has already. With a task, the operation is open and
- * polled. With only a media buy, it has ended.
- * @param made the new operation, which is written if none is known yet.
+ * Stores an operation for a task or a media buy that the seller has already. With a task, the operation is open, and
+ * the task is polled. With only a media buy, the operation has ended.
+ * @param made the new operation, which is written if the task or media buy has none yet.
  */
 export function adopted(step: SellerStep, of: OperationName, made: Stored): RegistrationRow {
   const { rows, now, retentionMs } = step;
   const { taskId, mediaBuyId } = made;
-  // A known media buy may have another task by now, so only a given task id is looked up as a task.
+  // A given task id is looked up only as a task: the operation that made the media buy may have another task by now.
   const owner = taskId === undefined ? mediaBuyOwner(step, mediaBuyId) : taskOwner(step, taskId);
   const known = operationIn(step, owner);
   const stored: Stored = known
@@ -356,7 +362,7 @@ export function adopted(step: SellerStep, of: OperationName, made: Stored): Regi
   return row;
 }
 
-/** If polling of the task was given up, begins it again, because its owner asks for it. */
+/** Begins polling of the task again if it was given up, because `adopt` asks for the task. */
 function pollAgain({ rows, hashes, now }: SellerStep, taskId: string): void {
   const row = rows.get('watch', storedId(taskId, hashes));
   if (row?.list !== 'unresolved') return;
@@ -366,7 +372,7 @@ function pollAgain({ rows, hashes, now }: SellerStep, taskId: string): void {
 
 const expiryOf = ({ state }: Stored, at: number): number | null => (isOpen(state) ? null : at);
 
-/** Ends the polling of a task and its operation, even if the event of the end was not assigned to the operation. */
+/** Ends the polling of a task, and the task's operations, even if the event of the end was not assigned to them. */
 export function endTask(step: SellerStep, row: RegistrationRow): void {
   const { rows, now, retentionMs } = step;
   rows.save(endedWatch(row, now + retentionMs));
@@ -388,7 +394,6 @@ const endedRow = (
   return rowOf(of, ended, null, now + retentionMs);
 };
 
-/** Ends the polling of the task with that id. */
 export function endWatch(step: SellerStep, taskId: string): void {
   const row = step.rows.get('watch', storedId(taskId, step.hashes));
   if (row && row.list !== null) endTask(step, row);

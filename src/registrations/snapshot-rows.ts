@@ -1,31 +1,36 @@
-// Keeps the rows for asking a seller about the impairments of its open media buys (owed.md §6.2). There is one row for
-// each account and `ref`. New media buys are added to it; the reconciler works through it.
+// Keeps the rows by which the impairments of a seller's open media buys are requested (owed.md §6.2). There is one row
+// for each account and `ref`. New media buys are added to their row here; the reconciler makes the requests.
 import type { Hashes } from '../crypto/engine.ts';
 import type { RegistrationRow, RegistrationRows } from '../stores/store.ts';
 
-/** The progress of one pass through the media buys of a row. Times are Unix ms on the store's clock. */
+/** The progress of one pass of requests over the media buys of a row. Times are Unix ms on the store's clock. */
 export interface SnapshotRound {
-  /** As JSON text. */
+  /** The buyer's account as JSON text. */
   readonly account?: string;
   readonly ref?: string;
-  /** The number of media buys that were ever added. If it grows during a pass, a media buy was added meanwhile. */
+  /**
+   * The number of media buys that were ever added to the row. It changes with each new one, so that a reconciler does
+   * not delete the row as empty meanwhile.
+   */
   readonly added: number;
-  /** The beginning of the current pass; absent: the pass has not begun. */
+  /** The time at which the current pass of requests began; absent: no pass is under way. */
   readonly began?: number;
-  /** The cursor after the streams that this pass has handled: `RegistrationPage.next`. */
+  /**
+   * The cursor (`RegistrationPage.next`) after the last stream that this pass has handled. A stream is one media buy's.
+   */
   readonly after?: string;
-  /** The number of streams that this pass has found. */
+  /** The number of streams (one for each media buy) that this pass has found. */
   readonly found?: number;
   /**
-   * The seller's cursor in its answer about the current streams, and the number of them that are still missing in the
-   * answer.
+   * `cursor`: the seller's cursor for the next page of its answer. `left`: the number of requested media buys that the
+   * pages so far lack.
    */
   readonly page?: { readonly cursor: string; readonly left: number };
-  /** The number of requests in a row that failed. */
+  /** The number of consecutive requests that failed. */
   readonly failures?: number;
 }
 
-/** Returns the progress that a row contains. */
+/** Parses the progress in a row. */
 export const roundIn = ({ value }: Pick<RegistrationRow, 'value'>): SnapshotRound =>
   JSON.parse(value) as SnapshotRound;
 
@@ -44,13 +49,13 @@ export const roundRow = (
 });
 
 /**
- * Returns the id of the row for a stream's media buy. Ids of other rows of this kind contain a space, so they never
- * collide.
+ * Returns the id of the row for an account and `ref`. The ids of other rows of this kind contain a space, which this id
+ * lacks, so they never collide.
  */
 export const roundId = ({ account, ref }: Pick<SnapshotRound, 'account' | 'ref'>, hashes: Hashes): string =>
   hashes.sha256Hex(JSON.stringify([account ?? null, ref ?? null]));
 
-/** Adds a new stream to the pass of its account and `ref`: its seller is asked about it from now on. */
+/** Adds a new media buy to the row of its account and `ref`, so that its impairments are requested from now on. */
 export function addToRound(
   rows: RegistrationRows,
   sender: string,

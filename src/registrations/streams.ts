@@ -1,6 +1,6 @@
-// Makes the stream of a media buy when a call buys, updates or adopts the buy (owed.md §1.1, §1.2). A stream is the
-// stored account of a media buy's reports. Settling calls it; the reconciler maintains the stream from then on. The
-// rules of stores note what arrives, and know only the members of `Stream`.
+// Makes the stream of a media buy when a call buys, updates or adopts the media buy (owed.md §1.1, §1.2). A stream is
+// the stored record of a media buy's reports. Settling calls it; the reconciler maintains the stream from then on. The
+// rules inside stores record the reports that arrive, and know only the members of `Stream`.
 import type { EditionName } from '../shared/editions.ts';
 import { storedId } from '../stages/ids.ts';
 import type { RegistrationRow, RegistrationRows } from '../stores/store.ts';
@@ -22,72 +22,91 @@ import { type OperationName, type Stored, storedIn } from './operation.ts';
 import type { SellerStep } from './seller-step.ts';
 import { addToRound, roundId } from './snapshot-rows.ts';
 
-/** The state of a stream. `closed`: the media buy is terminal, and no report of it is missing. */
+/** The state of a stream. `closed`: the media buy has ended, and no report of it is missing. */
 export type StreamState = 'open' | 'closed';
 
-/** A run of consecutive windows whose reports could not be fetched. */
+/** Consecutive report windows (hours, days or months) whose reports could not be fetched. */
 export interface Missed {
   readonly frequency: Frequency;
   readonly first: number;
-  /** The number that follows the last window of the run. */
+  /** The number of the report window that follows the last one of the run. */
   readonly end: number;
   readonly tries: number;
-  /** The time when the run was first requested, and the time of the next try, on the store's clock, Unix ms. */
+  /**
+   * `since`: the time when these reports were first requested. `nextAt`: the time of the next request. On the store's
+   * clock, Unix ms.
+   */
   readonly since: number;
   readonly nextAt: number;
   readonly error: string;
 }
 
-/** The account of a media buy's reports. Times are Unix ms on the store's clock, unless a member says otherwise. */
+/**
+ * The stored record of a media buy's reports. Times are Unix ms on the store's clock, unless a member says otherwise.
+ */
 export interface BuyStream extends Stream {
   /** The operation that made the media buy; absent: unknown. */
   readonly operationId?: string;
-  /** The operation's `ref`, which is passed on when its seller is asked. */
+  /** The `ref` of the operation that made the media buy. Requests about the media buy pass it to the option `call`. */
   readonly ref?: string;
-  /** The buyer's account as JSON text. */
+  /** The buyer's account at the seller, as JSON text. */
   readonly account?: string;
   readonly edition?: EditionName;
   /**
-   * The id of the row by which its impairments are requested, which is also the list of its stream. Absent: they are
-   * not requested.
+   * The id of the snapshot row (snapshot-rows.ts) by which the media buy's impairments are requested. The stream of an
+   * open media buy is listed under this id. Absent: they are not requested.
    */
   readonly round?: string;
   readonly frequency: Frequency | null;
-  /** As in `AskedReports`. */
+  /** The requested metrics, as in `AskedReports`. */
   readonly metrics?: readonly string[] | null;
   readonly products: readonly string[];
   readonly since: number;
-  /** The time of the last answer to `get_media_buys`. */
+  /** The time of the last request `get_media_buys` that the seller has answered. */
   readonly askedAt?: number;
-  /** The time that the answer stated for itself, never later than `askedAt`. */
+  /** The time as of which the last answer to `get_media_buys` describes the media buy, never later than `askedAt`. */
   readonly saidAt?: number;
-  /** The seller's number of changes, and the time of the last change, as the answer stated them. */
+  /**
+   * `changes`: the number of changes of the media buy, as the seller counts them. `updatedAt`: the time of the last
+   * change. Both as in the last answer.
+   */
   readonly changes?: number;
   readonly updatedAt?: number;
-  /** The number of failed requests about the buy since that answer, and the time of the next request. */
+  /**
+   * `asks`: the number of failed requests about the media buy since the last answer. `askAt`: the time of the next
+   * request.
+   */
   readonly asks?: number;
   readonly askAt?: number;
-  /** The revision as the seller sent it. If it differs from the stored one, something has changed. */
+  /**
+   * The revision of the media buy as the seller sent it. If an answer has another revision, the media buy has changed.
+   */
   readonly revision?: string;
-  /** The time at which the media buy became terminal. */
+  /** The time at which the media buy ended, i.e. its status became terminal. */
   readonly endedAt?: number;
-  /** The known facts about its products. */
+  /**
+   * The known facts about the media buy's products: the delay of their reports, and the frequencies for which single
+   * windows can be requested.
+   */
   readonly delayMs?: number;
   readonly granularities?: readonly Frequency[];
-  /** false: the seller only answers for the whole lifetime. */
+  /** false: the seller gives figures only for the whole lifetime of a media buy, not for ranges of dates. */
   readonly hasRanges?: boolean;
-  /** The reason why no reports can be requested; absent: they can. */
+  /** The reason why no reports can be requested from the seller; absent: they can be requested. */
   readonly unverifiable?: string;
   readonly missed: readonly Missed[];
-  /** Windows whose reports can never be fetched. */
+  /** Report windows whose reports can never be fetched. */
   readonly lost: Windows;
-  /** Absent: no comparison was tried. */
+  /** The comparison of your totals with the seller's; absent: no comparison was tried. */
   readonly totals?: TotalsTried;
-  /** The time at which the stream was first closed. Absent if it was not, or if the media buy has gone on since. */
+  /**
+   * The time at which the stream was first closed: the media buy had ended, and no report was missing. Absent before
+   * that, or if the media buy has gone on since.
+   */
   readonly closedAt?: number;
 }
 
-/** The totals of a media buy, as one side has them. Absent members are not known. */
+/** The totals of a media buy, as you or the seller counted them. Absent members are not known. */
 export interface BuyTotals {
   readonly impressions?: number;
   readonly spend?: number;
@@ -101,16 +120,16 @@ export interface ComparedTotals {
   readonly ours: BuyTotals;
   /** The totals that the seller answered. */
   readonly theirs: BuyTotals;
-  /** True if a member of both differs by more than the tolerance. */
+  /** True if your totals and the seller's differ by more than the tolerance, in a number that both have. */
   readonly differs: boolean;
   /** The time of the comparison, Unix ms on the store's clock. */
   readonly at: number;
 }
 
-/** The tries to compare totals. Without `nextAt` there will be no further try. */
+/** The attempts to compare totals with the seller's. Without `nextAt` there is no further attempt. */
 export interface TotalsTried {
   readonly compared?: ComparedTotals;
-  /** The number of failed tries, and the time of the first one. */
+  /** `tries`: the number of failed attempts. `since`: the time of the first failed attempt. */
   readonly tries?: number;
   readonly since?: number;
   readonly nextAt?: number;
@@ -118,7 +137,7 @@ export interface TotalsTried {
 }
 
 /**
- * Returns the stream in a row. If its media buy was never registered, it lacks the members of `BuyStream`.
+ * Parses the stream in a row. The stream of a media buy that was never registered lacks the members of `BuyStream`.
  * @throws if the row cannot be read.
  */
 export const buyStreamIn = ({ value }: Pick<RegistrationRow, 'value'>): BuyStream =>
@@ -142,7 +161,10 @@ export function streamAt(rows: RegistrationRows, id: string): Stream | undefined
   return row && streamIn(row.value);
 }
 
-/** Stores which reports a call requests, once its media buy is known. From then on they are expected (owed.md §1.2). */
+/**
+ * Records in the stream which reports a call requests, once the call's media buy is known. From then on these reports
+ * are expected (owed.md §1.2).
+ */
 export function keepStream(step: SellerStep, of: OperationName, stored: Stored): void {
   const { reports, taskType } = stored;
   if (reports?.mediaBuyId === undefined) {
@@ -152,7 +174,10 @@ export function keepStream(step: SellerStep, of: OperationName, stored: Stored):
   }
 }
 
-/** Makes the stream of a new media buy. @param reports undefined: unknown, because the call was made elsewhere. */
+/**
+ * Makes the stream of a new media buy.
+ * @param reports the requested reports; undefined: unknown, because the call was made elsewhere.
+ */
 function bought(
   step: SellerStep,
   of: OperationName,
@@ -176,11 +201,14 @@ function bought(
   addToRound(rows, of.agentUrl, stream, now);
 }
 
-/** Returns the URLs that the seller was given for a media buy, including those of the call. */
+/** Returns the URLs that the seller was given for a media buy: by earlier calls, and by this call. */
 const toldBy = (known: Stream | undefined, stored: Stored, now: number): readonly Told[] =>
   withTold(known?.told ?? [], callToldIn(stored), timesOf(stored, now));
 
-/** Returns the URLs that the latest attempt of the call named. */
+/**
+ * Returns the URLs that the latest attempt of the call gave to the seller. After a repeat without webhooks, the URL for
+ * webhooks is left out.
+ */
 function callToldIn({ told, withoutConfig }: Stored): CallTold {
   if (!withoutConfig) return told ?? {};
   const { push: _refused, ...others } = told ?? {};
@@ -188,8 +216,8 @@ function callToldIn({ told, withoutConfig }: Stored): CallTold {
 }
 
 /**
- * Returns the times at which a call gave its URLs to the seller. They are acknowledged when the call completes (told.md
- * §1.1).
+ * Returns the time at which a call gave its URLs to the seller (`at`). If the call has ended as `completed`, the seller
+ * has acknowledged the URLs: `ackedAt` is then the current time (told.md §1.1).
  */
 const timesOf = ({ createdAt: at, state, status }: Stored, now: number): ToldTimes =>
   state === 'ended' && status === 'completed' ? { at, ackedAt: now } : { at };
@@ -210,8 +238,8 @@ function askedFor(
 }
 
 /**
- * Takes over a running media buy. Its seller is asked for the buy's start and end. A given frequency replaces the known
- * one; null means that no reports are known to be requested.
+ * Takes over a running media buy: makes or changes its stream. The seller is asked for the start and end of the media
+ * buy. A given frequency replaces the known one; null leaves the known one unchanged.
  */
 export function adoptStream(
   step: SellerStep,
@@ -237,16 +265,19 @@ export function adoptStream(
 const metricsOf = (metrics: AskedReports['metrics'] | undefined): Pick<AskedReports, 'metrics'> =>
   metrics === undefined ? {} : { metrics };
 
-/** The reports that an update or the owner requests. */
+/** The reports that an update requests, or that the owner passes to `adopt`. */
 type SaidReports = Required<Pick<AskedReports, 'frequency'>> & Pick<AskedReports, 'metrics'>;
 
-/** Changes the frequency of a stream: from now on, or for its whole time if it had no reports before. */
+/**
+ * Changes the requested reports of a stream: from now on, or for the media buy's whole time if none were requested
+ * before.
+ */
 const withReports = (stream: BuyStream, reports: SaidReports, now: number): BuyStream =>
   hasReports(stream)
     ? withFrequency(stream, reports, now)
     : { ...stream, ...reports, terms: [], changedAt: now };
 
-/** Changes frequency and metrics of a stream from now on. */
+/** Changes the frequency and metrics of a stream from now on. */
 function withFrequency(
   { metrics: _before, ...stream }: BuyStream,
   { frequency, metrics }: SaidReports,
@@ -263,14 +294,17 @@ function withFrequency(
 
 /** The facts about a media buy's reports that the owner passes to `adopt`. */
 export interface AdoptedReports {
-  /** null: as far as is known, no reports were requested. */
+  /** null: as far as the owner knows, no reports were requested. */
   readonly frequency: Frequency | null;
-  /** As in `AskedReports`; undefined: not given, so the known ones stay. */
+  /** The requested metrics, as in `AskedReports`; undefined: not given, so the known metrics stay. */
   readonly metrics: AskedReports['metrics'] | undefined;
   readonly told: CallTold;
 }
 
-/** Makes the stream of an operation's media buy. The seller is asked for whatever is unknown. */
+/**
+ * Makes the stream of the media buy of an operation. Facts that are unknown are left out, and the seller is asked for
+ * them.
+ */
 export function streamMade(
   known: Stream,
   { operationId }: OperationName,
@@ -293,8 +327,9 @@ export function streamMade(
 }
 
 /**
- * Notes that an update of ours is done: the seller is asked for the new state. A frequency in the update is valid from
- * now on. If the media buy has no stream yet, it gets one.
+ * Records in the stream that a registered update of the media buy has completed. The seller is then asked for the new
+ * state. A frequency in the update is valid from now on. A media buy without a stream gets one if the update requests
+ * reports.
  */
 function updated(
   step: SellerStep,
@@ -310,7 +345,8 @@ function updated(
   if (!isKnown && !frequency) return;
   const known = isKnown ? kept : streamMade(kept ?? emptyStream(mediaBuyId), of, stored, step);
   const told = toldBy(known, stored, now);
-  // Without reports there is nothing to request regularly.
+  // Neither the update nor the stream requests reports, so there is nothing to request regularly. Only the URLs are
+  // stored.
   if (row && !frequency && !hasReports(known)) {
     rows.save({ ...row, value: streamText({ ...known, told }) });
     return;
@@ -325,7 +361,9 @@ function updated(
   if (!isKnown) addToRound(rows, of.agentUrl, stream, now);
 }
 
-/** Notes that a media buy has ended, as the answer or the end of a call of ours says (owed.md §7.1). */
+/**
+ * Records in the stream that its media buy has ended, as an answer to a call or the end of a task says (owed.md §7.1).
+ */
 export function noteEnding(
   { rows, now, hashes }: SellerStep,
   { agentUrl: sender }: OperationName,

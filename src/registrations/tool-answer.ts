@@ -1,5 +1,5 @@
-// Finds the object that an operation returned in the result of a tool (calls.md §1.10). `mcpCaller` and the conformance
-// vectors call it.
+// Finds the JSON object that an operation returned, in the result of an MCP tool (calls.md §1.10). `mcpCaller` and the
+// conformance tests call it.
 import { boundedJson } from '../calls/bounds.ts';
 import { utf8 } from '../codec/encoding.ts';
 import { isJsonObject, type JsonObject } from '../codec/members.ts';
@@ -14,8 +14,8 @@ export const isBareError = (object: JsonObject): boolean =>
 
 /**
  * Returns the object that the operation answered: structured, or as JSON in a text. If the tool has not failed and
- * there are several texts, one with more than an error is preferred to one with only an error.
- * @param maxValues the most members and items that one text may have.
+ * there are several texts, a text that has more than an error is preferred.
+ * @param maxValues the largest number of members and items in one text.
  * @throws Error if there is no object, and AnswerRefusedError if a text exceeds the limits.
  */
 export async function toolObject(
@@ -33,13 +33,13 @@ export async function toolObject(
   }
   if (bare) return bare;
   const detail = sellerText(texts.join(' '));
-  // It is unknown if the operation was done, so the call is repeated.
+  // Without an object it is unknown if the operation was done. This error counts as no answer, so the call is repeated.
   throw new Error(isError ? `the operation failed: ${detail}` : `the answer has no JSON object: ${detail}`);
 }
 
 /**
- * Returns the error of a failed tool, with the object that the tool returned. Undefined if nothing tells the kind of
- * error.
+ * Returns the seller's error if the tool has failed, as the tool's object reports it. Undefined if the kind of error is
+ * unknown.
  */
 export const toolRefusal = (result: JsonObject, answer: JsonObject): SellerError | undefined =>
   isFailedTool(result) ? refusalIn({ ...result, structuredContent: answer }) : undefined;

@@ -1,6 +1,6 @@
-// Defines the rows for polling: one for each task, made when its operation is settled, and one for each seller.
-// Settling writes them, and the poller works on them. A task's row also names its operation. The operation ends with
-// the first event of its end. The row is kept longer, until no other channel needs to report that end.
+// Defines the rows for polling: one for each task, and one for each seller. Settling an operation writes the row of its
+// task, and the poller works on it. The row also names the task's operation. The operation ends with the first event
+// that reports the task's end. Polling goes on until that event can no longer get lost.
 import { putBounded } from '../shared/bounded.ts';
 import type { Hashes } from '../crypto/engine.ts';
 import type { TaskStatus } from '../events/event.ts';
@@ -17,49 +17,51 @@ import { LONGEST_PAUSE_MS } from './seller-error.ts';
  */
 export type WatchState = 'watched' | 'unresolved';
 
-/** The row of a task. */
+/** The JSON value of the row of a task. */
 export interface Watch {
   readonly operationId: string;
-  /** The id as the seller sent it; the id of the row may be a hash of it. */
+  /** The task's id as the seller sent it; the id of the row may be a hash of it. */
   readonly taskId: string;
   readonly taskType: string;
   /** True if the call registered webhooks. */
   readonly hasWebhooks: boolean;
-  /** The seller's own edition; absent: the receiver's. */
+  /** The protocol version (edition) of this seller; absent: the receiver's. */
   readonly edition?: EditionName;
   /** The `ref` of the operation. */
   readonly ref?: string;
-  /** `account` of the call's arguments, as JSON text. */
+  /** The argument `account` of the call, as JSON text. */
   readonly account?: string;
   /** The time at which polling began, on the store's clock, Unix ms. */
   readonly since: number;
   /** The time at which polling of the operation's first task began, if that task was replaced. */
   readonly begunAt?: number;
-  /** True if another task has replaced it: it is no longer polled, and its own end is unknown. */
+  /** True if another task has replaced this task, which is then no longer polled. How this task ended is unknown. */
   readonly isReplaced?: true;
-  /** True if the time of the first poll is set. */
+  /** True once the time of the first poll has been chosen. */
   readonly isScheduled?: true;
-  /** The latest status that an answer or a poll reported, and a hash of the data that came with it. */
+  /**
+   * `status`: the latest status that an answer or a poll reported. `dataHash`: a hash of the data that came with it.
+   */
   readonly status?: TaskStatus;
   readonly dataHash?: string;
-  /** The number of changes that polls have reported. */
+  /** The number of changes of the task that polls have reported. */
   readonly changes: number;
   /** The time of the last answer to a poll, on the store's clock, Unix ms. */
   readonly answeredAt?: number;
   /** The number of polls that failed since the last answer. */
   readonly failures: number;
-  /** Other operations whose answers named this task; they end with it. */
+  /** Other operations whose answers named this task; they end together with the task. */
   readonly others?: readonly string[];
-  /** Its number in the seller's queue, and the id of the next row in the queue. */
+  /** `ticket`: the task's number in the seller's queue. `follower`: the id of the next row in the queue. */
   readonly ticket?: number;
   readonly follower?: string;
-  /** True if the seller does not know the task, and the alarm was raised. */
+  /** True if the seller has answered that it does not know the task, and the alarm was raised. */
   readonly isUnknown?: true;
 }
 
 export const watchIn = ({ value }: RegistrationRow): Watch => storedObject(value) as unknown as Watch;
 
-/** Makes the row of a task. @param dueAt the time of the next poll; null: it is not polled. */
+/** Makes the row of a task. @param dueAt the time of the next poll; null: the task is not polled. */
 export function watchRow(
   { sender, id }: Pick<RegistrationRow, 'sender' | 'id'>,
   watch: Watch,
@@ -69,7 +71,7 @@ export function watchRow(
   return { kind: 'watch', sender, id, value: JSON.stringify(watch), dueAt, list, expiresAt };
 }
 
-/** Makes the row of a task that is no longer polled. It names the task's operation until it expires. */
+/** Makes the row of a task that is no longer polled. The row names the task's operation until it expires. */
 export const endedWatch = (row: RegistrationRow, expiresAt: number): RegistrationRow => ({
   ...row,
   dueAt: null,
@@ -79,48 +81,57 @@ export const endedWatch = (row: RegistrationRow, expiresAt: number): Registratio
 
 /** The queue of a seller's tasks that wait for a call slot, first come first served. */
 export interface Line {
-  /** The ids of the first and the last task in the queue; absent if it is empty. Each task names its follower. */
+  /**
+   * The ids of the first and the last task in the queue; absent if the queue is empty. The row of each task names its
+   * follower.
+   */
   readonly first?: string;
   readonly last?: string;
   /**
-   * The latest number that was given out, and the latest number that had its turn. A task whose number had its turn is
-   * in no queue.
+   * `given`: the latest number that a task got when it joined the queue. `called`: the latest number that had its turn.
+   * A task whose number is not above `called` has left the queue.
    */
   readonly given: number;
   readonly called: number;
 }
 
-/** The state of a seller for polling. */
+/** The row of a seller: the state that decides when its tasks are polled. */
 export interface SellerRow {
   /** The time of the seller's last handled webhook, to the minute. On the store's clock, Unix ms. */
   readonly heardAt?: number;
   /** The end of the pause that the seller asked for. On the store's clock, Unix ms. */
   readonly pausedUntil?: number;
-  /** The recent duration of polls of the seller, ms. */
+  /** The recent duration of a poll of the seller, as a moving average, ms. */
   readonly tookMs?: number;
   /** The queue of tasks that wait for a call slot. */
   readonly line?: Line;
-  /** The polls that are running: the id of each task's row, and the end of its lease. */
+  /**
+   * The requests that are running, with the ends of their leases. The id is that of the task's row, or of another
+   * request's call slot.
+   */
   readonly polls?: readonly (readonly [id: string, until: number])[];
 }
 
-/** The assumed duration of a request, until the seller has answered one. Ms. */
+/** The assumed duration of a request to a seller that has answered none yet. Ms. */
 export const FIRST_TOOK_MS = 1000;
 
-/** Returns the requests that occupy a call slot of the seller: polls, and requests of a reconciler. */
+/**
+ * Returns the running requests that occupy a call slot of the seller: polls, and requests of a reconciler. Expired
+ * leases are left out.
+ */
 export const livePolls = ({ polls = [] }: SellerRow, now: number): NonNullable<SellerRow['polls']> =>
   polls.filter(([, until]) => until > now && until <= now + LONGEST_LEASE_MS);
 
 /**
- * Returns the end of the seller's pause. It is cut to `LONGEST_PAUSE_MS`, in case the clock that wrote it was ahead.
- * Unix ms.
+ * Returns the end of the pause that the seller asked for. It is cut to `LONGEST_PAUSE_MS` from now, in case the clock
+ * that wrote it was ahead. Unix ms.
  */
 export const pauseOf = ({ pausedUntil = 0 }: SellerRow, now: number): number =>
   Math.min(pausedUntil, now + LONGEST_PAUSE_MS);
 
 /**
- * The id of the seller's row. It is stored among the seller's routes, whose ids are fixed names. So no seller can
- * choose an id that collides.
+ * The id of the seller's row. The row has the kind `route`, whose other ids are fixed names, so no id that a seller
+ * chooses can collide with it.
  */
 export const SELLER_ROW_ID = 'seller';
 
@@ -135,11 +146,14 @@ export function saveSellerRow(rows: RegistrationRows, sender: string, seller: Se
 }
 
 /**
- * The interval at which one process stores that a seller has delivered. The time is only compared with hours, so a
- * minute is precise enough. Ms.
+ * The shortest interval between two writes of a seller's `heardAt` (the time of its last webhook) by one process. The
+ * time is only compared with hours, so a minute is precise enough. Ms.
  */
 const HEARD_EVERY_MS = 60_000;
-/** The most sellers that are cached. For any other seller the time is stored with each delivery. */
+/**
+ * The largest number of sellers for which this process remembers the last write of `heardAt`. For a forgotten seller
+ * the next delivery writes it again.
+ */
 const MAX_SELLERS = 10_000;
 
 export function sellersHeard(now: () => number): { readonly isDue: (agentUrl: string) => boolean } {
@@ -154,7 +168,7 @@ export function sellersHeard(now: () => number): { readonly isDue: (agentUrl: st
   };
 }
 
-/** The parts that a poller works on. */
+/** The parts of registrations that a poller works with. */
 export interface WatchedTasks {
   readonly rows: StoreRegistrations;
   readonly hashes: Hashes;
@@ -162,7 +176,7 @@ export interface WatchedTasks {
   readonly retentionMs: number;
 }
 
-/** The member of registrations that has the parts for a poller. */
+/** The property of registrations by which a poller gets `WatchedTasks`. */
 export const WATCHED_TASKS: unique symbol = Symbol.for('proto-webhooks.watched-tasks') as never;
 
 export interface WithWatchedTasks {

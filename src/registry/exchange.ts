@@ -1,6 +1,6 @@
-// Sends a call to the agent registry, again if allowed, and reads its answer within limits (contract.md
-// §2.1).
-// Called by `send` alone; the token is asked for here and is removed from every message.
+// Sends a call to the agent registry, repeats it if that is allowed, and reads its answer within limits
+// (contract.md §2.1).
+// Only `send` calls it. It gets the token, and removes the token from every error message.
 
 import { boundedAnswer, mostValues } from '../calls/bounds.ts';
 import { isJsonObject, textMember } from '../codec/members.ts';
@@ -13,14 +13,14 @@ import { limited, orAborted, untilRejected } from '../shared/time-limits.ts';
 import { abortedCall, codeOf } from './registry-errors.ts';
 import { RegistryError, type RegistryMethod, type TokenSource } from './types.ts';
 
-/** RFC 6750 §2.1. A line end in a token would begin a header of its own. */
+/** Matches a bearer token (RFC 6750 §2.1). It allows no line break, which would begin another header. */
 const TOKEN = /^[A-Za-z0-9._~+/-]+=*$/;
 
 const LOOPBACK = /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])$/;
 
 /**
- * Token source of the option `token`.
- * @throws ConfigError if it is not a token, or would be sent over http.
+ * Checks the option `token`, and returns a function that returns the token.
+ * @throws ConfigError if the option is no token, or if the token would be sent over http to another host than loopback.
  */
 export function tokenOf(given: unknown, { protocol, hostname }: URL): TokenSource | undefined {
   if (given === undefined) return undefined;
@@ -37,9 +37,9 @@ export function tokenOf(given: unknown, { protocol, hostname }: URL): TokenSourc
 }
 
 /**
- * Calls the token function, at most for `ms` and until the signal aborts, so that a function that never settles
+ * Calls the token function. It waits at most `ms`, or until the signal aborts, so that a function that never settles
  * blocks no call.
- * @throws RegistryError
+ * @throws RegistryError if the function fails or returns no token.
  */
 async function askToken(
   source: TokenSource,
@@ -61,12 +61,15 @@ async function askToken(
   throw new RegistryError('unauthorized', 'the token function gave no bearer token');
 }
 
-/** Number of first characters by which a token is recognised, because the text may have been cut off inside it. */
+/**
+ * A token in a text is recognised by this number of first characters, because the text may have been cut off inside the
+ * token.
+ */
 const KNOWN_BY = 8;
 
 /**
- * Returns `text` with every token, or the beginning of one, replaced, because some servers repeat what they were
- * sent.
+ * Returns `text` with every token, or the beginning of a token, replaced. Some servers repeat what they received in
+ * their error texts.
  */
 function withoutToken(token: string | undefined, text: string): string {
   if (token === undefined) return text;
@@ -74,18 +77,18 @@ function withoutToken(token: string | undefined, text: string): string {
   return text.replaceAll(new RegExp(`${start}[A-Za-z0-9._~+/=%-]*`, 'g'), '***');
 }
 
-/** One call that is ready to be sent. */
+/** One call to the registry that is ready to be sent. */
 interface Call {
   readonly method: RegistryMethod;
   readonly url: string;
-  /** JSON in UTF-8. */
+  /** The body as JSON in UTF-8; undefined: no body. */
   readonly body: Uint8Array<ArrayBuffer> | undefined;
-  /** Undefined if none is sent. */
+  /** Returns the token; undefined if no token is sent. */
   readonly token: TokenSource | undefined;
   readonly signal: AbortSignal;
 }
 
-/** Functions and limits that all calls use. */
+/** The functions and limits that all calls use. */
 export interface RegistryConnection {
   readonly fetch: AnyFetch;
   readonly deadlineMs: number;
@@ -97,33 +100,32 @@ export interface RegistryConnection {
   readonly sleep: (ms: number, signal: AbortSignal) => Promise<void>;
 }
 
-/** Status and value of an answer. */
+/** The HTTP status and the parsed body of an answer. */
 export interface Answered {
   readonly status: number;
-  /** Undefined if there are no bytes, or they are encoded or not strict JSON. */
+  /** The parsed JSON. Undefined if the body is empty, has a content encoding, or is not strict JSON. */
   readonly value: unknown;
 }
 
 interface RegistryAnswer extends Answered {
   readonly headers: Headers;
-  /** Reason why `value` could not be read. */
+  /** The reason why the body could not be read. Absent: it could be read, or is empty. */
   readonly invalidReason?: string;
 }
 
 /**
- * First wait between attempts if the answer names none, ms. It doubles each time. To any wait a random part is
- * added, at most as long as the first wait.
+ * The wait before a GET is sent the second time, if the answer has no `Retry-After`, ms. Each further wait is twice as
+ * long. A random time of up to `FIRST_WAIT_MS` is added to every wait.
  */
 const FIRST_WAIT_MS = 1_000;
 
-/** Most characters of the registry's own words in a message. */
+/** The most characters of the registry's own error text that a message quotes. */
 const MAX_MESSAGE = 500;
 
 /**
- * Sends a call and reads its answer. A GET that is answered 429 or 503 is sent again, after the time in
- * `Retry-After`. After 401 nothing was done, so any call is sent once more if the token function returns another
- * token.
- * @returns a 2xx.
+ * Sends a call and reads its answer. A GET that is answered 429 or 503 is sent again, after the time in `Retry-After`.
+ * A call that is answered 401 had no effect. So it is sent once more if the token function returns another token.
+ * @returns an answer with a 2xx status.
  * @throws RegistryError
  */
 export async function exchange(connection: RegistryConnection, call: Call): Promise<Answered> {
@@ -151,7 +153,7 @@ export async function exchange(connection: RegistryConnection, call: Call): Prom
   }
 }
 
-/** Waits until the call may be sent again. @throws RegistryError `error` if it may not be. */
+/** Waits before the call is sent again. @throws RegistryError `error` if the call may not be sent again. */
 async function pauseAfter(
   error: RegistryError,
   attempt: number,
@@ -192,7 +194,7 @@ async function sendOnce(
     throw new RegistryError('unreachable', withoutToken(token, fetchFailure(error)));
   } finally {
     clearTimeout(timer);
-    // Aborting frees the connection of a body that was not read.
+    // The abort frees the connection if the body was not read to its end.
     controller.abort(new Error('done'));
   }
 }
@@ -207,7 +209,7 @@ function initOf(
     method,
     headers: {
       accept: 'application/json',
-      // A small encoded answer can hold any amount of memory, so none is requested and none is read.
+      // A small compressed answer can expand to any size. So no content encoding is requested, and none is read.
       'accept-encoding': 'identity',
       'user-agent': 'proto-webhooks',
       ...(body && { 'content-type': 'application/json' }),
@@ -245,7 +247,10 @@ async function read(response: Response, maxBytes: number, signal: AbortSignal): 
   return { status, headers, value: undefined, invalidReason };
 }
 
-/** The registry's `{ error }` (contract.md §2.1), or its status alone. */
+/**
+ * Makes the error for an answer that is not 2xx. Its message quotes the registry's `error` member, if there is one
+ * (contract.md §2.1).
+ */
 function errorOf(
   { status, headers, value }: RegistryAnswer,
   connection: RegistryConnection,

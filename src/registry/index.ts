@@ -1,6 +1,6 @@
-// A client for the REST API of the agent registry: the entry `proto-webhooks/registry` (contract.md §2,
+// The client for the REST API of the agent registry: the entry `proto-webhooks/registry` (contract.md §2,
 // docs/registry.md).
-// Called by buyers and by the command line's verb `registry`.
+// Used by users of the package and by the command `proto-webhooks registry`.
 
 import * as z from 'zod/mini';
 import { isJsonObject } from '../codec/members.ts';
@@ -35,15 +35,18 @@ import {
 const text = z.nullish(z.string());
 const integer = z.nullish(z.int());
 
-/** Characters that no URL contains (RFC 3986 §2), or that would end an attribute of a page. */
+/** Matches characters that no URL contains (RFC 3986 §2), or that would end an HTML attribute. */
 const NOT_IN_URL = /[\s\p{Cc}"<>\\^`{|}]/u;
 
-/** A URL that a page may load an image from. */
+/** Accepts an https URL, from which a page may load an image. */
 const httpsUrl = z
   .string()
   .check(z.refine((url) => /^https:/i.test(url) && URL.canParse(url) && !NOT_IN_URL.test(url)));
 
-/** 200 of the badge embed endpoint (contract.md §2.2), with `<name>_version` of each accepted name. */
+/**
+ * Returns the schema for a 200 answer of the badge embed endpoint (contract.md §2.2). It has the member
+ * `<name>_version` for each accepted protocol name.
+ */
 function badgeSchema<P extends string>(protocols: Protocols): z.ZodMiniType<BadgeEmbed<P>> {
   const schema = z.looseObject({
     agent_url: z.string(),
@@ -55,11 +58,11 @@ function badgeSchema<P extends string>(protocols: Protocols): z.ZodMiniType<Badg
     html: z.string(),
     markdown: z.string(),
   });
-  // The name of one member is known at run time only, so the inferred type lacks the others.
+  // The names of the version members are known at run time only, so TypeScript cannot infer the members of the schema.
   return schema as unknown as z.ZodMiniType<BadgeEmbed<P>>;
 }
 
-/** Members that may be any JSON are not checked. */
+/** The schema for one row of diagnostics. Members that may have any JSON value are not checked. */
 const row: z.ZodMiniType<DiagnosticRow<string>> = z.looseObject({
   id: integer,
   run_id: text,
@@ -80,7 +83,7 @@ const row: z.ZodMiniType<DiagnosticRow<string>> = z.looseObject({
   served_by_agent_url: text,
 });
 
-/** 200 of the compliance diagnostics endpoint. */
+/** The schema for a 200 answer of the compliance diagnostics endpoint. */
 const diagnosticsSchema: z.ZodMiniType<Diagnostics<string>> = z.looseObject({
   agent_url: z.string(),
   run_id: z.string(),
@@ -88,11 +91,13 @@ const diagnosticsSchema: z.ZodMiniType<Diagnostics<string>> = z.looseObject({
   diagnostics: z.array(row),
 });
 
-/** Any object. */
+/** Accepts any object. */
 const objectSchema: z.ZodMiniType<Readonly<Record<string, unknown>>> = z.looseObject({});
 
 /**
- * The value itself if it fits: a schema's copy is not what was sent. @throws RegistryError naming the member.
+ * Returns the registry's own value if it fits the schema. The schema's copy of the value is not used, because it may
+ * differ.
+ * @throws RegistryError that names the member which does not fit.
  */
 function fitting<T>(schema: z.ZodMiniType<T>, { status, value }: Answered): T {
   const { success, error } = schema.safeParse(value);
@@ -101,18 +106,21 @@ function fitting<T>(schema: z.ZodMiniType<T>, { status, value }: Answered): T {
 }
 
 /**
- * Checks the schema before anything is sent. @throws RegistryError unless it is absent or of Standard Schema
- * v1.
+ * Checks the option `schema` before anything is sent.
+ * @throws RegistryError unless it is absent or a Standard Schema v1.
  */
 function requireSchema(schema: StandardSchema | undefined): void {
-  // A caller in JavaScript may pass anything.
+  // JavaScript callers may pass any value, so the type is not trusted here.
   const candidate = schema as { readonly '~standard'?: { readonly validate?: unknown } } | undefined | null;
   if (candidate !== undefined && typeof candidate?.['~standard']?.validate !== 'function') {
     throw badArgument('schema: is not a Standard Schema (zod, valibot, …)');
   }
 }
 
-/** The output of the caller's schema. @throws RegistryError naming the member. */
+/**
+ * Validates an answer with the caller's schema, and returns the schema's output.
+ * @throws RegistryError that names the member which does not fit.
+ */
 async function parsedBy<Out>(schema: StandardSchema<Out>, answer: Answered): Promise<Out> {
   const result = await validated(schema, answer);
   if (!result.issues) return result.value;
@@ -130,7 +138,10 @@ async function validated<Out>(schema: StandardSchema<Out>, { status, value }: An
   }
 }
 
-/** Names the member that does not fit, and not the reason: a schema's message may quote the value. */
+/**
+ * Makes the error for an answer that does not fit a schema. It names the member and not the reason, because a schema's
+ * message may quote the value.
+ */
 function misfit(status: number, path: readonly PropertyKey[] = []): RegistryError {
   const member = path.map((step) => printableName(String(step))).join('.');
   const message =
@@ -155,8 +166,8 @@ const REQUEST: Readonly<Record<keyof RequestOptions, true>> = {
 };
 
 /**
- * Creates a client for the REST API of the protocol's agent registry. It sends nothing before the first call and
- * holds nothing after one, so there is nothing to close. It throws its errors, logs nothing and raises no alarm.
+ * Creates a client for the REST API of the protocol's agent registry. It sends nothing before the first call, and keeps
+ * nothing open after a call, so it has no `close`. It throws its errors, logs nothing and raises no alarm.
  * @throws ConfigError if an option is missing or wrong; the message says what to change.
  * @example
  * ```ts

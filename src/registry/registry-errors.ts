@@ -1,5 +1,5 @@
-// Makes the errors of the registry's client, and the code of an answer's status.
-// Called by the other files of this folder; the class is in `types.ts`.
+// Makes the errors of the registry client, and maps HTTP statuses to error codes.
+// Called by the other files of this folder; the class `RegistryError` is in `types.ts`.
 
 import type { RegistryErrorCode } from '../shared/codes.ts';
 import { RegistryError } from './types.ts';
@@ -11,14 +11,14 @@ const BY_STATUS: Readonly<Record<number, RegistryErrorCode>> = {
   429: 'rate_limited',
 };
 
-/** Error of a wrong argument; nothing was sent. */
+/** Makes the error for a wrong argument. Nothing was sent. */
 export const badArgument = (message: string): RegistryError => new RegistryError('bad_request', message);
 
-/** Error of a call whose signal fired. */
+/** Makes the error for a call whose signal aborted. */
 export const abortedCall = (cause: unknown): RegistryError =>
   new RegistryError('unreachable', 'the call was aborted', { cause });
 
-/** The code of an answer that is not 2xx. */
+/** Returns the error code for an answer with this HTTP status, which is not 2xx. */
 export function codeOf(status: number): RegistryErrorCode {
   if (status >= 500) return 'server';
   return status < 400 ? 'invalid_answer' : (BY_STATUS[status] ?? 'bad_request');

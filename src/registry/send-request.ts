@@ -1,5 +1,5 @@
 // Checks the client's options and a call's arguments, and builds the request (contract.md §2).
-// Called by the client's methods in `index.ts`; `exchange.ts` sends what it builds.
+// The client's methods in `index.ts` call it; `exchange.ts` sends the request.
 
 import { MAX_ANSWER_BYTES } from '../calls/bounds.ts';
 import { isJsonObject } from '../codec/members.ts';
@@ -21,7 +21,7 @@ import type {
 } from './types.ts';
 import { isAbortSignal } from '../shared/realms.ts';
 
-/** Checked options. */
+/** The checked options of `createRegistry`, with defaults. */
 export interface Settings extends RegistryConnection {
   readonly baseUrl: URL;
   readonly protocols: Protocols;
@@ -45,10 +45,13 @@ const KNOWN: Readonly<Record<keyof RegistryOptions, true>> = {
   sleep: true,
 };
 
-/** Largest `maxWaitMs`: one day. */
+/** The largest `maxWaitMs` that is allowed: one day. Ms. */
 const MAX_WAIT_MS = 86_400_000;
 
-/** @throws ConfigError if an option is missing or wrong; the message says what to change. */
+/**
+ * Checks the options of `createRegistry`, and fills in the defaults.
+ * @throws ConfigError if an option is missing or wrong; the message says what to change.
+ */
 export function settingsOf(options: RegistryOptions<string>): Settings {
   onlyKnown('createRegistry', options, KNOWN);
   const allowLoopback = flag('allowLoopback', options.allowLoopback);
@@ -93,8 +96,9 @@ function baseUrlOf(value: unknown, allowLoopback: boolean): URL {
 }
 
 /**
- * Checks the options of a call and returns them. A misspelt name would otherwise have no effect.
- * @throws RegistryError for an unknown name, or a signal that is none.
+ * Checks the options of a call and returns them. An unknown name is refused, because a misspelt option would have no
+ * effect.
+ * @throws RegistryError for an unknown name, or a `signal` that is no AbortSignal.
  */
 export function optionsOf<T extends CallOptions>(
   where: string,
@@ -113,7 +117,10 @@ export function optionsOf<T extends CallOptions>(
   return options;
 }
 
-/** One path segment, encoded once. @throws RegistryError */
+/**
+ * Returns a text as one segment of a URL path, percent-encoded.
+ * @throws RegistryError if the value cannot be a segment.
+ */
 export function segment(name: string, value: unknown): string {
   if (typeof value !== 'string' || value === '' || value === '.' || value === '..' || !value.isWellFormed()) {
     throw badArgument(`${name}: is not a string that a path segment can hold`);
@@ -122,7 +129,9 @@ export function segment(name: string, value: unknown): string {
 }
 
 /**
- * The agent URL as it is registered, not made canonical. One that is encoded already is not an absolute URL.
+ * Returns the agent URL as one segment of a URL path, exactly as it is registered (not normalized). An agent URL that
+ * is already percent-encoded is refused, because it is not an absolute URL.
+ * @throws RegistryError
  */
 export function agentSegment(agentUrl: unknown): string {
   if (typeof agentUrl === 'string' && URL.canParse(agentUrl) && /^https?:\/\//i.test(agentUrl)) {
@@ -131,18 +140,22 @@ export function agentSegment(agentUrl: unknown): string {
   throw badArgument("agentUrl: is not an absolute URL, e.g. 'https://seller.example/mcp'");
 }
 
-/** The path's part for a protocol release. The legacy endpoint has none. */
+/**
+ * Returns the path segment for a protocol release, e.g. `3.0/`. Empty without a version, because the legacy endpoint
+ * has no such segment.
+ * @throws RegistryError
+ */
 export function versionPath(version: unknown): string {
   if (version === undefined) return '';
   if (typeof version === 'string' && /^(?:0|[1-9]\d*)\.(?:0|[1-9]\d*)$/.test(version)) return `${version}/`;
   throw badArgument("version: is not MAJOR.MINOR, e.g. '3.0'");
 }
 
-/** Limits of contract.md §2.4. */
+/** `DEFAULT_ROWS` and `MAX_ROWS`: the default and the largest number of rows in an answer (contract.md §2.4). */
 const DEFAULT_ROWS = 500;
 const MAX_ROWS = 1000;
 
-/** Query for one run and a number of its rows. @throws RegistryError */
+/** Returns the query parameters for one compliance run and the number of its rows. @throws RegistryError */
 export function runQuery(
   { runId, maxRows = DEFAULT_ROWS }: DiagnosticsQuery,
   rowCapParameter: string,
@@ -157,8 +170,9 @@ export function runQuery(
 }
 
 /**
- * The URL of `path` below the base URL. A path cannot lead outside it, because the token may be sent only where the
- * owner said.
+ * Returns the URL of `path` below the base URL. A path that leads outside the base URL is refused, because the token
+ * may only be sent below it.
+ * @throws RegistryError
  */
 function urlOf(baseUrl: URL, path: unknown, query: RequestOptions['query'] = {}): string {
   const base = baseUrl.pathname.replace(/\/$/, '');
@@ -167,7 +181,8 @@ function urlOf(baseUrl: URL, path: unknown, query: RequestOptions['query'] = {})
   }
   const written = `${baseUrl.origin}${base}${path}`;
   const url = URL.canParse(written) ? new URL(written) : undefined;
-  // The URL parser would read dot segments, a backslash or a second slash as something else.
+  // The URL parser changes dot segments, a backslash or a second slash. Such a path is refused, as it would lead
+  // elsewhere.
   if (url?.origin !== baseUrl.origin || `${url.pathname}${url.search}` !== `${base}${path}`) {
     throw badArgument('path: has dot segments, or characters that have to be percent-encoded');
   }
@@ -188,7 +203,7 @@ function addQuery(url: URL, query: NonNullable<RequestOptions['query']>): void {
   }
 }
 
-/** The body as JSON in UTF-8. @throws RegistryError */
+/** Returns the body as JSON in UTF-8. @throws RegistryError if it is no JSON, or if the method is GET. */
 function bodyOf(method: RegistryMethod, body: unknown): Uint8Array<ArrayBuffer> | undefined {
   if (body === undefined) return undefined;
   if (method === 'GET') throw badArgument('body: a GET has none');
@@ -202,7 +217,7 @@ function bodyOf(method: RegistryMethod, body: unknown): Uint8Array<ArrayBuffer> 
   return new TextEncoder().encode(json);
 }
 
-/** Parts of a call. `anonymous` marks a public endpoint, to which no token is sent. */
+/** The query, body and signal of a call. `anonymous` marks a public endpoint, to which no token is sent. */
 type Sent = Omit<RequestOptions, 'schema'> & { readonly anonymous?: boolean };
 
 const METHODS: Readonly<Record<RegistryMethod, true>> = {
@@ -214,7 +229,7 @@ const METHODS: Readonly<Record<RegistryMethod, true>> = {
 };
 
 /**
- * Sends a call, with the token if there is one.
+ * Checks the arguments of a call, and sends it. The token is sent if there is one, and if the call is not `anonymous`.
  * @throws RegistryError
  */
 export async function send(

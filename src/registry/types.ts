@@ -1,5 +1,6 @@
-// Types of the registry's client and its error (contract.md §2); unknown members of answers are kept.
-// Implemented by `index.ts`, which exports them as part of `proto-webhooks/registry`.
+// The types of the registry client and its error (contract.md §2). Members of answers that are not listed here are
+// kept.
+// Implemented by `index.ts`, which exports the types as part of `proto-webhooks/registry`.
 
 import type { RegistryErrorCode } from '../shared/codes.ts';
 import type { StandardSchema } from '../events/event.ts';
@@ -13,7 +14,7 @@ export class RegistryError extends PrintableError {
   readonly code: RegistryErrorCode;
   /** The HTTP status; undefined if there was no answer. */
   readonly status: number | undefined;
-  /** The time that the registry asked to wait, ms; undefined if it did not ask. */
+  /** The time that the registry asked the client to wait, ms; undefined if it did not ask. */
   readonly retryAfterMs: number | undefined;
 
   constructor(
@@ -46,7 +47,7 @@ export type BadgeEmbed<P extends string = 'proto' | 'adcp'> = {
   readonly markdown: string;
   readonly [member: string]: unknown;
 } & {
-  /** Protocol release, MAJOR.MINOR. */
+  /** The protocol release of the badge, MAJOR.MINOR. */
   readonly [K in `${P}_version`]?: string | null | undefined;
 };
 
@@ -64,7 +65,7 @@ export type DiagnosticRow<P extends string = 'proto' | 'adcp'> = {
   readonly step_id?: string | null | undefined;
   readonly task?: string | null | undefined;
   readonly step_passed?: boolean | null | undefined;
-  /** The time of the capture. */
+  /** The time at which the registry captured the step. */
   readonly captured_at?: string | null | undefined;
   /** The duration of the step, ms. */
   readonly duration_ms?: number | null | undefined;
@@ -140,7 +141,7 @@ export interface RegistryOptions<P extends string = 'proto' | 'adcp'> {
    * `baseUrl` only.
    */
   readonly token?: string | TokenSource | undefined;
-  /** The one name by which members such as `proto_version` are read. Default: both known names, `proto` and `adcp`. */
+  /** The protocol name of members such as `proto_version`. Default: both known names, `proto` and `adcp`, are read. */
   readonly protocol?: P | undefined;
   /** The name of the query parameter that limits the rows. Default: `limit`. */
   readonly rowCapParameter?: string | undefined;
@@ -154,7 +155,7 @@ export interface RegistryOptions<P extends string = 'proto' | 'adcp'> {
   /** The largest number of times that a GET is sent if the answer is 429 or 503. Default: 3. */
   readonly attempts?: number | undefined;
   /**
-   * The longest `Retry-After` that is waited for, ms, at most a day. A longer one is reported in the error.
+   * The longest `Retry-After` that the client waits for, ms, at most a day. A longer one is only reported in the error.
    * Default: 30 000.
    */
   readonly maxWaitMs?: number | undefined;
@@ -167,7 +168,7 @@ export interface RegistryOptions<P extends string = 'proto' | 'adcp'> {
   readonly fetch?: AnyFetch | undefined;
   /** Returns the current time, Unix ms, for tests. */
   readonly now?: (() => number) | undefined;
-  /** Returns a number in [0, 1) that spreads the attempts of many processes, for tests. */
+  /** Returns a random number in [0, 1), by which waits of different processes are spread, for tests. */
   readonly random?: (() => number) | undefined;
   /** Waits `ms` and rejects when `signal` aborts, for tests. */
   readonly sleep?: ((ms: number, signal: AbortSignal) => Promise<void>) | undefined;
@@ -192,14 +193,14 @@ export interface Registry<P extends string = 'proto' | 'adcp'> {
   registerAgent(body: object, options?: CallOptions): Promise<unknown>;
   /** Creates an organization: `POST /api/organizations`. It needs a token. */
   createOrganization(body: object, options?: CallOptions): Promise<unknown>;
-  /** Fetches the OAuth authorization server's metadata (RFC 8414), as sent. No token is sent. */
+  /** Fetches the metadata of the registry's OAuth authorization server (RFC 8414), unchanged. No token is sent. */
   authorizationServer(options?: CallOptions): Promise<Readonly<Record<string, unknown>>>;
-  /** Fetches the protected resource's metadata (RFC 9728), as sent. No token is sent. */
+  /** Fetches the metadata of the registry's OAuth protected resource (RFC 9728), unchanged. No token is sent. */
   protectedResource(options?: CallOptions): Promise<Readonly<Record<string, unknown>>>;
   /**
    * Calls any other endpoint. The token is sent if there is one.
-   * @param path the path after `baseUrl`, beginning with `/`. The caller encodes its variable parts.
-   * @returns the answer as sent, or the output of `schema`; undefined if the answer has no body.
+   * @param path the path after `baseUrl`, beginning with `/`. You percent-encode its variable parts.
+   * @returns the parsed answer unchanged, or the output of `schema`; undefined if the answer has no body.
    */
   request<Out = unknown>(method: RegistryMethod, path: string, options?: RequestOptions<Out>): Promise<Out>;
 }

@@ -26,13 +26,16 @@ export interface KeyPair {
 export interface GenerateKeyOptions {
   /** The key id. Default: the RFC 7638 thumbprint. */
   readonly kid?: string;
-  /** The one protocol name that gets a purpose member. Default: both known names, each valid under its own tag. */
+  /**
+   * The one protocol name whose purpose member the key gets. Default: both known names; the key may then sign under
+   * each.
+   */
   readonly protocol?: string | undefined;
 }
 
 type SigningKey = Awaited<ReturnType<typeof crypto.subtle.importKey>>;
 
-/** WebCrypto's names for an algorithm of the profile. */
+/** The names of one of the profile's algorithms in WebCrypto. */
 interface Suite {
   readonly key: { readonly name: string; readonly namedCurve?: string };
   readonly sign: { readonly name: string; readonly hash?: string };
@@ -53,7 +56,7 @@ const SUITES: Readonly<Record<SignatureAlgorithm, Suite>> = {
 const GENERATE_NAMES: Readonly<Record<keyof GenerateKeyOptions, true>> = { kid: true, protocol: true };
 
 /**
- * The algorithm that a private JWK signs with, by its curve.
+ * Returns the algorithm with which a private JWK signs, by its curve.
  * @throws ConfigError for any other key than Ed25519 and P-256.
  */
 export function algorithmOf(key: Jwk): SignatureAlgorithm {
@@ -65,14 +68,14 @@ export function algorithmOf(key: Jwk): SignatureAlgorithm {
 }
 
 /**
- * Signs bytes with a private JWK: R‖S or r‖s, 64 bytes.
- * @throws ConfigError if the key is none of the profile's, or has no private part.
+ * Signs bytes with a private JWK. Returns 64 bytes: R‖S for Ed25519, r‖s for P-256.
+ * @throws ConfigError if the key is neither Ed25519 nor P-256, or has no private part.
  */
 export async function signBytes(privateJwk: Jwk, data: Uint8Array): Promise<Uint8Array> {
   const suite = SUITES[algorithmOf(privateJwk)];
   const { kty, crv, x, y, d } = privateJwk as Record<string, string | undefined>;
-  // Only the key itself is imported: `key_ops` and `alg` of a published JWK need not be those that WebCrypto
-  // wants.
+  // Only the members of the key itself are imported, because WebCrypto might refuse the `key_ops` and `alg` of a
+  // published JWK.
   const members = Object.entries({ kty, crv, x, y, d }).filter(([, value]) => value !== undefined);
   let key: SigningKey;
   try {
@@ -84,8 +87,8 @@ export async function signBytes(privateJwk: Jwk, data: Uint8Array): Promise<Uint
 }
 
 /**
- * RFC 7638 §3.2 and RFC 8037 §2, SHA-256, base64url.
- * @param members those of the key alone, in the order of their names.
+ * Returns the thumbprint of a key by RFC 7638 §3.2 and RFC 8037 §2: SHA-256 in base64url.
+ * @param members the members of the key itself, in the order of their names.
  */
 function thumbprint(members: Jwk): string {
   const text = JSON.stringify(members);

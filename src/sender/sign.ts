@@ -1,6 +1,5 @@
-// Signs webhooks as a seller does, by RFC 9421, HMAC or bearer token: the entry `proto-webhooks/sender`.
-// Called by sellers, by the fake sellers of `proto-webhooks/testing` and by the command line's `keys` and
-// `probe`.
+// Signs webhooks as a seller does, by RFC 9421, HMAC or bearer token: the package entry `proto-webhooks/sender`.
+// Called by sellers, by the fake sellers of `proto-webhooks/testing` and by the commands `keys` and `probe`.
 
 import { canonicalTargetUri, REQUIRED_COMPONENTS, signatureBase } from '../auth/rfc9421/signature-base.ts';
 import { encodeBase64, encodeBase64Url, hex } from '../codec/encoding.ts';
@@ -25,7 +24,7 @@ interface LegacyDelivery {
   /** The buyer's webhook URL. */
   readonly url: string;
   readonly body: PayloadInput;
-  /** Additional header fields. One with the name of a field that the scheme sets replaces it. */
+  /** Additional header fields. A field with the name of a default one replaces it. */
   readonly headers?: Readonly<Record<string, string>>;
 }
 
@@ -33,7 +32,7 @@ interface LegacyDelivery {
 export interface HmacDeliveryOptions extends LegacyDelivery, SigningInput {
   /** The shared secret of `push_notification_config.authentication.credentials`, at least 32 characters. */
   readonly secret: string;
-  /** The name in wire identifiers. Default: `proto`. */
+  /** The protocol name in header names. Default: `proto`. */
   readonly protocol?: string | undefined;
   /** Returns the current time, Unix ms. Default: `Date.now`. */
   readonly now?: () => number;
@@ -136,7 +135,7 @@ export const PROFILE_COMPONENTS: readonly string[] = REQUIRED_COMPONENTS;
 
 /**
  * The six parameters of a signature as they are sent: key id, algorithm, tag, nonce, and two times in Unix seconds.
- * `signDelivery({ params })` replaces them to make invalid deliveries for tests.
+ * `signDelivery({ params })` replaces some of them to make invalid deliveries for tests.
  */
 export interface SignatureParams {
   /** The time of signing, Unix seconds. */
@@ -151,15 +150,15 @@ export interface SignatureParams {
 }
 
 /**
- * Options of `signDelivery`: the webhook's URL, the body and the private key. The others make unusual or invalid
- * deliveries, for tests.
+ * The options of `signDelivery`: the webhook's URL, the body and the private key. The other options make unusual or
+ * invalid deliveries, for tests.
  */
 export interface SignDeliveryOptions extends SigningInput {
   /** The buyer's webhook URL exactly as the buyer gave it. */
   readonly url: string;
   /** A private JWK of Ed25519 or P-256. Its `kid` must be the one under which the public part is published. */
   readonly key: Jwk;
-  /** The name in wire identifiers. Default: `proto`. */
+  /** The protocol name in the signature's tag. Default: `proto`. */
   readonly protocol?: string | undefined;
   /** Returns the current time, Unix ms. Default: `Date.now`. */
   readonly now?: () => number;
@@ -167,10 +166,10 @@ export interface SignDeliveryOptions extends SigningInput {
   readonly lifetimeMs?: number;
   /** The nonce of the signature. Default: 16 random bytes in base64url. */
   readonly nonce?: string;
-  /** Additional header fields. One named `Content-Type` or `Content-Digest` replaces the default. */
+  /** Additional header fields. A field named `Content-Type` or `Content-Digest` replaces the default one. */
   readonly headers?: Readonly<Record<string, string>>;
   /**
-   * The covered components. Default: the five of the profile. To cover more pass e.g.
+   * The names of the covered components. Default: the five of the profile. To cover more, pass e.g.
    * `[...PROFILE_COMPONENTS, 'x-trace-id']`.
    */
   readonly components?: readonly string[];
@@ -181,7 +180,10 @@ export interface SignDeliveryOptions extends SigningInput {
   readonly alphabet?: 'base64url' | 'base64';
   /** If true, signature and digest end in `=` padding. Default: true for `base64`, false for `base64url`. */
   readonly padded?: boolean;
-  /** Replaces signature parameters; `undefined` leaves one out. It makes deliveries that a receiver must refuse. */
+  /**
+   * Values that replace signature parameters; `undefined` leaves a parameter out. Use it to make deliveries that a
+   * receiver must refuse.
+   */
   readonly params?: { readonly [K in keyof SignatureParams]?: SignatureParams[K] | undefined };
 }
 
@@ -218,14 +220,14 @@ const ENCODERS: Readonly<Record<'base64url' | 'base64', (bytes: Uint8Array) => s
   base64: encodeBase64,
 };
 
-/** RFC 8941 §3.3.5 byte sequence, in the requested alphabet. */
+/** Returns the bytes as a byte sequence (RFC 8941 §3.3.5), in the requested base64 alphabet. */
 function byteSequence(bytes: Uint8Array, options: SignDeliveryOptions): string {
   const { alphabet = 'base64url', padded = alphabet === 'base64' } = options;
   const digits = ENCODERS[alphabet](bytes).replace(/=+$/, '');
   return `:${padded ? digits.padEnd(Math.ceil(digits.length / 4) * 4, '=') : digits}:`;
 }
 
-/** RFC 8941 §3.3.1 integer or §3.3.3 string. */
+/** Writes a number as an integer (RFC 8941 §3.3.1), and text as a string (§3.3.3). */
 const bareItem = (value: string | number): string =>
   typeof value === 'number' ? String(value) : `"${value.replace(/["\\]/g, '\\$&')}"`;
 
@@ -246,7 +248,10 @@ function paramsOf(options: SignDeliveryOptions): Record<string, string | number 
   };
 }
 
-/** The inner list with its parameters, as it goes into `Signature-Input` and, byte for byte, into the base. */
+/**
+ * Returns the list of components with its parameters. It goes into `Signature-Input` and, byte for byte, into the
+ * signature base.
+ */
 function signatureParams(components: readonly string[], options: SignDeliveryOptions): string {
   const list = components.map(bareItem).join(' ');
   const params = Object.entries(paramsOf(options)).flatMap(([name, value]) =>

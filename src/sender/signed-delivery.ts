@@ -1,5 +1,6 @@
-// The webhook that is ready to be sent: its bytes, header fields and the check that no member is there twice.
-// Called by the three signing functions, by fake sellers and by the command line's `send`.
+// A webhook that is ready to be sent: its bytes, its header fields, and the check that no member occurs twice in its
+// body.
+// Called by the three signing functions, by fake sellers and by the command `send`.
 
 import { parseStrictJson } from '../codec/strict-json.ts';
 import { ConfigError } from '../shared/errors.ts';
@@ -24,7 +25,10 @@ export interface SignedDelivery {
  */
 export type PayloadInput = Uint8Array | string | object;
 
-/** @throws ConfigError if `JSON.stringify` returns nothing. */
+/**
+ * Returns the bytes of a body; an object is serialised as JSON.
+ * @throws ConfigError if `JSON.stringify` returns nothing.
+ */
 export function payloadBytes(payload: PayloadInput): Uint8Array<ArrayBuffer> {
   if (isBytes(payload)) return new Uint8Array(payload);
   const text: string | undefined = typeof payload === 'string' ? payload : JSON.stringify(payload);
@@ -32,20 +36,20 @@ export function payloadBytes(payload: PayloadInput): Uint8Array<ArrayBuffer> {
   return new TextEncoder().encode(text);
 }
 
-/** The part of a signer's options that is about the body. */
+/** The signing options that concern the body. */
 export interface SigningInput {
   readonly body: PayloadInput;
   /**
-   * If true, signs a body that repeats a member, which every receiver refuses. It is for tests of receivers.
+   * If true, a body that has a member twice is signed, which every receiver refuses. Use it for tests of receivers.
    * Default: false.
    */
   readonly allowMalformed?: boolean;
 }
 
 /**
- * Bytes to sign. A signature over a repeated member proves nothing, because readers take different values
- * (verification.md §2.14).
- * @throws ConfigError for such a body, unless it is allowed.
+ * Returns the bytes to sign. A body that has a member twice is refused: a signature over it proves nothing, because
+ * readers take different values (verification.md §2.14).
+ * @throws ConfigError for such a body, unless `allowMalformed` is true.
  */
 export function bytesToSign({ body, allowMalformed = false }: SigningInput): Uint8Array<ArrayBuffer> {
   const bytes = payloadBytes(body);
@@ -57,7 +61,10 @@ export function bytesToSign({ body, allowMalformed = false }: SigningInput): Uin
   );
 }
 
-/** Adds `added`, which replaces fields of the same name in any case. */
+/**
+ * Returns the headers together with `added`. A field in `added` replaces the field with the same name, in upper or
+ * lower case.
+ */
 export function mergeHeaders(
   headers: Readonly<Record<string, string>>,
   added: Readonly<Record<string, string>> = {},

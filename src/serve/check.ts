@@ -1,5 +1,5 @@
-// Checks store and sink of a configuration without changing anything, and migrates a store (serve.md §1.7).
-// `proto-webhooks serve --check` and `--migrate` call it.
+// Checks the store and the sink (destination of events) of a configuration without changing anything, and migrates a
+// store (serve.md §1.7). `proto-webhooks serve --check` and `--migrate` call it.
 import { accessSync, constants, existsSync } from 'node:fs';
 import { dirname } from 'node:path';
 import type { RedisClient } from '../stores/redis.ts';
@@ -10,11 +10,11 @@ import { type MadeStore, makeStore } from './store.ts';
 import { installed, wantedOf } from './telemetry.ts';
 import { adviceOf } from './within.ts';
 
-/** The result of `serve --check` for one part. */
+/** The result of `serve --check` for one part of the configuration. */
 export interface CheckedPart {
   readonly part: 'configuration' | 'store' | 'sink' | 'telemetry';
   readonly ok: boolean;
-  /** The result in words; for a mistake, with its fix. */
+  /** The result in words; for a mistake, also its correction. */
   readonly text: string;
 }
 
@@ -25,8 +25,8 @@ const TABLES =
   "SELECT name FROM sqlite_master WHERE type = 'table' AND name IN ('webhook_schema', 'webhook_row')";
 
 /**
- * Checks a SQLite file. It opens no store, because that would make the file, or raise its version. @throws Error with
- * the fault
+ * Checks a SQLite file. The store itself is not opened, because that would make the file, or raise its version.
+ * @throws Error with the fault
  */
 async function sqliteText({ path, isDefault }: Extract<StoreConfig, { kind: 'sqlite' }>): Promise<string> {
   if (!existsSync(path)) {
@@ -51,7 +51,10 @@ type Durability = NonNullable<ServeConfig['durability']>;
 /** The levels of durability, the weakest first. */
 const LEVELS = ['process', 'disk', 'failover'] as const;
 
-/** Opens a store. @throws Error if the store is not durable enough, so that `serve` would refuse to start */
+/**
+ * Opens a store, and returns a sentence about its durability.
+ * @throws Error if the durability is too low for `serve` to start
+ */
 async function opened({ store }: MadeStore, { require = 'disk', declared }: Durability): Promise<string> {
   await store.open();
   const read = await store.durability();
@@ -66,7 +69,7 @@ async function opened({ store }: MadeStore, { require = 'disk', declared }: Dura
   );
 }
 
-/** Checks a Redis store. It opens the store only if it has keys, because opening makes some. */
+/** Checks a Redis store. The store is opened only if it has keys already, because opening makes some. */
 async function redisText(
   made: MadeStore & { readonly redis: RedisClient },
   durability: Durability,
@@ -126,7 +129,7 @@ export async function checkParts(source: ConfigSource, config: ServeConfig): Pro
 
 /** Makes the store's tables, or raises their version. @returns a sentence for people */
 export async function migrateStore({ cwd }: ConfigSource, { store, folder }: ServeConfig): Promise<string> {
-  // Neither a folder is made nor a client is needed for these.
+  // These stores make their tables or keys by themselves, so no client is needed here.
   if (store.kind === 'sqlite' || store.kind === 'redis') {
     return `nothing to do: the ${store.kind} store makes what it needs by itself`;
   }

@@ -1,5 +1,5 @@
-// Finds packages of the user's project, and makes database clients with them. The store and the telemetry of serve use
-// it, and so do verbs that open a store.
+// Finds packages of the user's project, and makes database clients with them. `store.ts` and `telemetry.ts` use it, and
+// so do the commands that open a store.
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -34,7 +34,7 @@ export function named(module: Package, name: string): unknown {
   return module[name] ?? fallback?.[name];
 }
 
-/** Settings of a client. */
+/** Settings of a database client. */
 export interface ClientOptions {
   /** The folders in which the client's package is searched first. */
   readonly folders: readonly string[];
@@ -43,11 +43,11 @@ export interface ClientOptions {
   readonly connections: number;
   /** The time limit for a connection, ms. */
   readonly connectMs: number;
-  /** The time limit for an answer, ms; absent: the store's own limit. */
+  /** The time limit for a query, ms; absent: the store's own limit. Used only for Postgres. */
   readonly queryMs?: number;
 }
 
-/** The clients, each with the function that ends it. A client connects when it is first used. */
+/** The database clients, each with the function that ends it. A client connects when it is first used. */
 export interface Clients {
   readonly postgres: { readonly client: PgPool; readonly end: () => Promise<void> };
   readonly mysql: { readonly client: MysqlPool; readonly end: () => Promise<void> };
@@ -66,7 +66,7 @@ const PACKAGES = {
   redis: ['ioredis', 'ioredis'],
 } as const;
 
-/** Ignores the error of a connection that ends while it is idle, because the store's next call meets the same error. */
+/** Ignores the error of a connection that ends while it is idle, because the store's next call gets the same error. */
 const quiet = (): void => undefined;
 
 interface Emitter {
@@ -102,7 +102,7 @@ const MAKE: { readonly [K in keyof Clients]: (module: Package, options: ClientOp
   },
 };
 
-/** Makes a client with the user's own package. */
+/** Makes a database client with the package in the user's project. */
 export async function createClient<K extends keyof Clients>(
   kind: K,
   options: ClientOptions,

@@ -1,10 +1,11 @@
-// Filters events: the option `events` names those that the sink receives (serve.md §1.6). An instance calls it for each
-// event.
+// Filters events: the option `events` names the events that the sink (their destination) receives (serve.md §1.6). An
+// instance calls it for each event.
 import type { Event } from '../index.ts';
 
 const namesOf = (event: Event): readonly (string | undefined)[] => {
   if (event.kind === 'task') return ['task', `task.${event.status}`];
-  // Both names are accepted: that of the handler, and the kind in the event itself.
+  // A report has two names in the option `events`: `deliveryReport`, which is the name of its handler, and the kind of
+  // the event.
   if (event.kind === 'delivery-report') return ['deliveryReport', event.kind];
   return [event.kind, event.family];
 };

@@ -1,5 +1,5 @@
-// Test face of `src/serve`: what tests, bench and scripts import from it that no public entry exports.
-// Nothing in `src` imports it, and no bundle contains it (CONTRIBUTING.md).
+// Exports names of `src/serve` that tests, benchmarks and scripts need, and no public entry has.
+// Nothing in `src` imports this file, and no bundle contains it (CONTRIBUTING.md).
 
 export { configSchema } from './config/definition.ts';
 export { readConfig } from './config/read-config.ts';

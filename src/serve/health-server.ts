@@ -1,10 +1,10 @@
-// Serves health and metrics on a separate port (serve.md §3.2). `serve` makes it.
+// Serves health and metrics on a separate port (serve.md §3.2). `serve.ts` starts it.
 import { createServer, type RequestListener, type Server, type ServerResponse } from 'node:http';
 import type { Instance } from './instance.ts';
 
-/** The parts for the pages on the separate port (serve.md §3.2). */
+/** The sources of the pages on the separate port (serve.md §3.2). */
 interface HealthParts {
-  /** Returns the instance that currently serves. */
+  /** Returns the instance (receiver, store and sink) that currently serves. */
   readonly current: () => Instance;
   /** Answers `/metrics`. Absent: metrics are off. */
   readonly metrics?: RequestListener | undefined;
@@ -16,8 +16,8 @@ function answer(res: ServerResponse, status: number, value: object): void {
 }
 
 /**
- * Answers with the state of the process. A paused sink is reported, but the process stays ready, because deliveries are
- * stored.
+ * Answers with the state of the process. A paused sink (destination of events) is reported, but the process stays
+ * ready, because deliveries are stored.
  */
 async function state(instance: Instance, name: 'live' | 'ready', res: ServerResponse): Promise<void> {
   const { live, ready, store, worker, senders } = await instance.receiver.health();

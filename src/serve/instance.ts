@@ -34,27 +34,33 @@ export interface Instance {
   readonly sinkState: Forwarder['state'];
   /** Returns the identity of the store; undefined until the store was opened. */
   readonly storeId: () => string | undefined;
-  /** Starts the receiver. @throws as `receiver.start` and `receiver.ready` do */
+  /** Starts the receiver and its worker. @throws (rejects) as `receiver.start` does */
   readonly start: () => Promise<void>;
-  /** Waits for running work for at most `graceMs`, gives back the remaining work, and closes the store. */
+  /**
+   * Waits for running handlers. After three quarters of `graceMs`, aborts them, so that their events return to the
+   * queue. At the end, closes the store.
+   */
   readonly stop: () => Promise<void>;
 }
 
-/** The parts that instances of one process share. */
+/** The settings and objects that the instances of one process share. */
 export interface InstanceParts {
   readonly log: JsonLog;
   readonly telemetry: Telemetry | undefined;
   /** The folder in which packages are searched after the configuration's folder. */
   readonly cwd: string;
-  /** The number of earlier loads of modules. It makes each load a new one. */
+  /**
+   * The number of earlier loads of the configuration. It becomes a part of a module's URL, so that Node loads the
+   * module again.
+   */
   readonly loads: number;
-  /** The time that `receiver.ready()` waits for the store, ms. */
+  /** The longest time that `receiver.ready()` waits for the store, ms. */
   readonly readyMs: number;
   /** The time for which running work may continue after a stop (serve.md §3.1). Ms. */
   readonly graceMs: number;
   /**
-   * The modules that are sinks, of all instances so far. They may share resources, so they are closed together when the
-   * process ends.
+   * The sinks that are modules, of all instances so far. Such modules may share resources, so they are closed together
+   * when the process ends.
    */
   readonly modules: Sink[];
 }
@@ -62,7 +68,10 @@ export interface InstanceParts {
 /** The additional time for closing the store: a server that does not answer must not keep the process running. Ms. */
 const CLOSE_MS = 3_000;
 
-/** Waits for an end, at most for the time limit, and logs a failure. */
+/**
+ * Waits for a shutdown, at most for the grace time plus `CLOSE_MS`. Logs an error if the shutdown fails or takes
+ * longer.
+ */
 export async function ended(
   over: Promise<unknown>,
   { graceMs, log: { logger } }: Pick<InstanceParts, 'graceMs' | 'log'>,
@@ -75,31 +84,37 @@ export async function ended(
   }
 }
 
-/** Returns the deadline of a run. A run may wait for a paused sink for a minute, and make two attempts. Ms. */
+/**
+ * Returns the time limit for a run of the handler. A run may wait for a paused sink for a minute, and make two
+ * attempts. Ms.
+ */
 const deadlineMs = (timeoutMs: number): number => 120_000 + 2 * timeoutMs;
 
-/** The longest lease (admission.md §4.11). Ms. */
+/** The longest lease, which is the time for which a process reserves an event (admission.md §4.11). Ms. */
 const LONGEST_LEASE_MS = 600_000;
 const SHORTEST_LEASE_MS = 10_000;
 /** The longest back-off that the receiver allows (admission.md §4.3). Ms. */
 const LONGEST_BACKOFF_MS = 3_600_000;
 
 /**
- * Returns the lease of a run. If a process is killed, its events are due again when the lease ends. At any time at
- * least three quarters of the lease remain. The sink may work on a request for `timeoutMs`. Until then no other event
- * of the same task is given out (serve.md §2.1).
+ * Returns the lease of an event: the time for which a process reserves it. If the process is killed, the event is due
+ * again when the lease ends.
+ *
+ * Running processes renew leases, so at least three quarters of a lease always remain. That is longer than the
+ * `timeoutMs` of a request. So no other event of the same task runs while the sink may still work on the request
+ * (serve.md §2.1).
  */
 export const leaseMsFor = (timeoutMs: number): number =>
   Math.min(LONGEST_LEASE_MS, Math.max(SHORTEST_LEASE_MS, Math.ceil(1.5 * timeoutMs)));
 
 const DAY_MS = 86_400_000;
 
-/** The time limit for loading the owner's module, which may wait for something before it exports anything. Ms. */
+/** The time limit for loading the owner's sink module, which may wait for something before it exports anything. Ms. */
 const LOAD_MS = 30_000;
 
 /**
- * Loads a module. @throws ConfigError (rejects) if the module throws, or if its own `await` does not end within
- * `LOAD_MS`
+ * Loads a module.
+ * @throws ConfigError (rejects) if the module throws, or if its top-level `await` does not end within `LOAD_MS`
  */
 async function loaded(url: URL, name: string): Promise<unknown> {
   const loading = import(url.href) as Promise<unknown>;
@@ -112,12 +127,16 @@ async function loaded(url: URL, name: string): Promise<unknown> {
   }
 }
 
-/** Makes the sink. @throws ConfigError (rejects) for a module that cannot be loaded, or has no `send` */
+/**
+ * Makes the sink (destination of events).
+ * @param loads the number of earlier loads of the configuration; above 0, Node loads the module of the sink again.
+ * @throws ConfigError (rejects) for a module that cannot be loaded, or has no `send`
+ */
 export async function makeSink(config: SinkConfig, loads = 0): Promise<Sink> {
   const { timeoutMs } = config;
   if (config.kind === 'http') return httpSink(config);
   const url = pathToFileURL(config.path);
-  // A different URL makes Node load a module again.
+  // Node loads a module again only under another URL.
   if (loads > 0) url.searchParams.set('read', String(loads));
   return moduleSink(await loaded(url, config.name), { name: config.name, timeoutMs });
 }
@@ -144,8 +163,8 @@ function receiverOptions(config: ServeConfig): Omit<ReceiverOptions, 'store' | '
     durability: { ...(require && { require }), ...(declared && { declared }) },
     mode: 'inbox',
     worker: { concurrency: sink.concurrency },
-    // A sink may accept some events while its database is away. The other events must not become DEAD then, so the last
-    // tries are hours apart.
+    // A sink may accept some events while its database is away. The other events must not become DEAD then, so the
+    // waits between attempts grow up to an hour.
     retry: { attempts: sink.attempts, maxMs: LONGEST_BACKOFF_MS },
     leaseMs: leaseMsFor(sink.timeoutMs),
     handlerDeadlineMs: deadlineMs(sink.timeoutMs),
@@ -153,8 +172,8 @@ function receiverOptions(config: ServeConfig): Omit<ReceiverOptions, 'store' | '
 }
 
 /**
- * Returns a logger without the warning about a queue while the sink is paused. Events then wait because of the pause,
- * which `sink_unavailable` reports.
+ * Returns a logger that drops the warning `queue_unattended` while the sink is paused. Events then wait because of the
+ * pause, which `sink_unavailable` reports.
  */
 export function withoutQueue(logger: Logger, sinkState: Forwarder['state']): Logger {
   return {
@@ -166,7 +185,10 @@ export function withoutQueue(logger: Logger, sinkState: Forwarder['state']): Log
   };
 }
 
-/** Wraps the handler so that one call ends its runs early. Otherwise only their lease limits them. */
+/**
+ * Wraps the handler so that `stop` aborts its running calls. Otherwise only the leases of their events limit these
+ * calls.
+ */
 function stoppable(handle: Forwarder['handle']): {
   readonly handle: Forwarder['handle'];
   readonly stop: () => void;
@@ -226,7 +248,8 @@ export async function createInstance(config: ServeConfig, parts: InstanceParts):
     storeId: () => storeId,
     start: async () => {
       await receiver.start();
-      // The start has checked the store. If it is away by now, no identity is known, and the next reading compares none.
+      // `receiver.start` has checked the store. If the store cannot be reached any more, `storeId` stays undefined, and
+      // the next reload does not compare the stores.
       storeId = await store.identity?.().then(
         ({ id }) => id,
         () => undefined,
@@ -242,7 +265,7 @@ export async function createInstance(config: ServeConfig, parts: InstanceParts):
       clearTimeout(late);
       off?.();
       await end();
-      // A module is closed when the process ends, because the newly loaded module may share its resources.
+      // The module of a sink is closed when the process ends, because the newly loaded module may share its resources.
       if (config.sink.kind === 'http') await sink.close();
     },
   };

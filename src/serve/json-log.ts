@@ -6,7 +6,7 @@ import { isError } from './within.ts';
 /** The log of the process: a logger for the receiver, and alarms. */
 export interface JsonLog {
   readonly logger: Logger;
-  /** Writes an alarm that serve itself raises, as one line. */
+  /** Writes an alarm that `serve` itself raises, as one line. */
   readonly alarm: (alarm: Alarm) => void;
 }
 
@@ -14,11 +14,11 @@ export interface JsonLog {
 const MAX_LINE = 65_536;
 
 /**
- * Returns the JSON form of a value. An error becomes an object of its parts. Bytes are replaced by their number,
- * because they may be a body.
+ * Returns the JSON form of a value. An error becomes an object with its name, message, code, stack and cause. Bytes are
+ * replaced by their number, because they may be a body.
  */
 function plain(this: Readonly<Record<string, unknown>>, name: string, value: unknown): unknown {
-  // `value` is already the result of `toJSON`, so the original is read.
+  // `value` is already the result of `toJSON`, so the original value is read.
   const raw = this[name];
   if (ArrayBuffer.isView(raw)) return `${raw.byteLength} bytes`;
   if (!isError(value)) return typeof value === 'bigint' ? String(value) : value;
@@ -46,8 +46,8 @@ const json = (value: object): string =>
   );
 
 /**
- * Returns the fields of a log line. For an alarm, the code is renamed to `alarm`. A line about an answer 503 has a code
- * and `docs` as well, but is left unchanged.
+ * Returns the fields of a log line. In a line about an alarm, `code` is renamed to `alarm`. A line about an answer 503
+ * has `code` and `docs` too, but is no alarm, and stays unchanged.
  */
 function told(fields: Readonly<Record<string, unknown>>): object {
   if (fields['docs'] === undefined || fields['kind'] === 'unavailable') return fields;

@@ -1,4 +1,4 @@
-// Listens at the host and port of the configuration, and closes servers. `serve` uses it for both of its ports.
+// Listens at the host and port of the configuration, and closes servers. `serve.ts` uses it for both of its ports.
 import type { Server } from 'node:http';
 import type { ListenInFile } from './config/file-types.ts';
 
@@ -11,7 +11,7 @@ const REASONS: Readonly<Record<string, string>> = {
 
 /**
  * Listens at a host and port of the configuration.
- * @param member the member of the file, for messages.
+ * @param member the member of the configuration file, for messages.
  * @returns the port.
  * @throws Error (rejects) with one line that says what to change
  */

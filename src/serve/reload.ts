@@ -5,20 +5,22 @@ import { type ConfigSource, readConfig } from './config/read-config.ts';
 import { createInstance, ended, type Instance, type InstanceParts } from './instance.ts';
 import { adviceOf } from './within.ts';
 
-/** The parts that a reload needs. */
+/** The settings and functions that a reload needs. */
 export interface ReloadParts extends Omit<InstanceParts, 'loads'> {
   readonly source: ConfigSource;
-  /** Returns the instance that currently serves. */
+  /** Returns the instance (receiver, store and sink) that currently serves. */
   readonly current: () => Instance;
-  /** Routes deliveries to the new instance. It resolves when the former one has ended its work. */
+  /** Routes deliveries to the new instance. Resolves when the former instance has ended its work. */
   readonly swap: (next: Instance) => Promise<void>;
   readonly isStopping: () => boolean;
 }
 
-/** The members that cannot change while the process listens. */
+/** The members of the configuration that cannot change while the process listens. */
 const FIXED = ['listen', 'health'] as const;
 
-/** Loads the new configuration. @throws Error (rejects) with the mistake */
+/**
+ * Reads the configuration again, makes an instance, and waits for its store. @throws Error (rejects) with the mistake
+ */
 async function load({ source, current, ...parts }: ReloadParts, loads: number): Promise<Instance> {
   const read = readConfig(source);
   if ('mistakes' in read) throw new Error(read.mistakes.join(' '));

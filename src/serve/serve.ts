@@ -16,7 +16,7 @@ export { readConfig } from './config/read-config.ts';
 
 type SignalName = 'SIGTERM' | 'SIGINT' | 'SIGHUP';
 
-/** The signals of the process, in the form of `process`. */
+/** The functions of Node's `process` that add and remove signal listeners. */
 export interface Signals {
   on(name: SignalName, listener: () => void): unknown;
   off(name: SignalName, listener: () => void): unknown;
@@ -30,7 +30,7 @@ export interface ServeOptions {
   /** Writes a line of the log. */
   readonly write: (line: string) => void;
   readonly signals: Signals;
-  /** Ends the process at once, at a second signal. */
+  /** Ends the process immediately. Called at the second signal to stop. */
   readonly exit: (code: number) => void;
   /** Unix ms. Default: `Date.now`. */
   readonly now?: () => number;
@@ -47,10 +47,12 @@ export interface ServeEnd {
   readonly message?: string;
 }
 
-/** The default of `readyMs` (serve.md §1.8). */
+/**
+ * The default of `readyMs`, the time within which the store of a new configuration must become ready (serve.md §1.8).
+ */
 const READY_MS = 30_000;
 
-/** The default of `graceMs` (serve.md §3.1). */
+/** The default of `graceMs`, the time for which running work may continue after a stop (serve.md §3.1). */
 const GRACE_MS = 10_000;
 
 /**
@@ -93,7 +95,8 @@ export async function serve(options: ServeOptions): Promise<ServeEnd> {
     current: () => current,
     isStopping: () => isStopping,
     swap: (next) => {
-      // The new sink begins without a pause, so no other log line would say that the pause is over.
+      // The new sink (destination of events) begins without a pause, so no other log line would say that the pause is
+      // over.
       if (current.sinkState().paused)
         log.logger.info({ sink: next.sink.name }, 'the pause of the sink ends: it is tried anew');
       former = ended(current.stop(), parts);

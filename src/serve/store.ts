@@ -8,11 +8,11 @@ import type { Store } from '../stores/store.ts';
 import { type Clients, createClient } from './clients.ts';
 import type { StoreConfig } from './config/store-and-sink.ts';
 
-/** A store that is not opened yet, with the function that ends its client. */
+/** A store that is not opened yet, with the function that ends its database client. */
 export interface MadeStore {
   readonly store: Store;
   readonly end: () => Promise<void>;
-  /** The client, if it is a Redis store. */
+  /** The database client, if it is a Redis store. */
   readonly redis?: RedisClient;
   /** Makes the store's tables, or raises their version. Absent: the store does so itself. */
   readonly migrate?: () => Promise<{ readonly from: number; readonly to: number }>;

@@ -1,14 +1,14 @@
-// Starts metrics and traces by the usual OpenTelemetry variables, or only metrics (serve.md §3.3). `serve` calls it
-// before it makes an instance.
+// Starts metrics and traces by the usual OpenTelemetry environment variables, or only metrics (serve.md §3.3).
+// `serve.ts` calls it before it makes an instance.
 import type { RequestListener } from 'node:http';
 import { ConfigError, type Receiver } from '../index.ts';
 import type { InstrumentOptions } from '../otel/index.ts';
 import { findPackage, named, type Package } from './clients.ts';
 import { endsWithin } from './within.ts';
 
-/** Metrics and traces of the process. */
+/** The metrics and traces of the process. */
 export interface Telemetry {
-  /** Answers `/metrics`. */
+  /** Answers requests for `/metrics`. Absent: `/metrics` is off. */
   readonly metrics?: RequestListener;
   /** Starts to measure a receiver. @returns the function that stops it */
   readonly instrument: (receiver: Receiver) => () => void;
@@ -16,7 +16,7 @@ export interface Telemetry {
   readonly end: () => Promise<unknown>;
 }
 
-/** The options of telemetry. */
+/** The settings with which `startTelemetry` decides what to start. */
 export interface TelemetryOptions {
   readonly env: Readonly<Record<string, string | undefined>>;
   /** True if `/metrics` must be served. */
@@ -39,7 +39,7 @@ type Env = TelemetryOptions['env'];
 
 const isSet = (env: Env, name: string): boolean => (env[name] ?? '') !== '';
 
-/** True if the usual variables name a destination for metrics or traces. */
+/** True if the usual OpenTelemetry variables name a destination for the signal (metrics or traces). */
 const isSent = (env: Env, signal: Signal): boolean =>
   isSet(env, 'OTEL_EXPORTER_OTLP_ENDPOINT') || isSet(env, `OTEL_EXPORTER_OTLP_${signal}_ENDPOINT`);
 
@@ -62,7 +62,10 @@ async function packages<const N extends string>(
   return Object.fromEntries(found) as Readonly<Record<N, Package>>;
 }
 
-/** The reason for which packages are needed: a variable, or the member of the file. */
+/**
+ * The reasons why packages are needed, as messages name them: an environment variable, or a member of the configuration
+ * file.
+ */
 const SENT = 'OTEL_EXPORTER_OTLP_ENDPOINT';
 const ASKED = 'health.metrics';
 const ASKED_NAMES = [API, METRICS, PROMETHEUS] as const;
@@ -70,13 +73,13 @@ const ASKED_NAMES = [API, METRICS, PROMETHEUS] as const;
 const sdkNames = (metrics: boolean): readonly (typeof API | typeof SDK | typeof PROMETHEUS)[] =>
   metrics ? [API, SDK, PROMETHEUS] : [API, SDK];
 
-/** Packages that are needed, and the reason. */
+/** The OpenTelemetry packages that are needed, and the setting that requires them. */
 interface Wanted {
   readonly why: string;
   readonly names: readonly string[];
 }
 
-/** Returns the packages that are needed; undefined if nothing is measured. */
+/** Returns the OpenTelemetry packages that are needed; undefined if nothing is measured. */
 export function wantedOf({ env, metrics }: Pick<TelemetryOptions, 'env' | 'metrics'>): Wanted | undefined {
   if (isSent(env, 'TRACES') || isSent(env, 'METRICS')) return { why: SENT, names: sdkNames(metrics) };
   return metrics ? { why: ASKED, names: ASKED_NAMES } : undefined;
@@ -110,8 +113,8 @@ const reader = (module: Package): Reader => {
 };
 
 /**
- * Returns the options of the SDK. If the variables name no destination for a signal, the signal is not sent. The SDK's
- * own default would be a collector on this machine.
+ * Returns the options of the OpenTelemetry SDK. Metrics or traces are not sent if the environment variables name no
+ * destination for them. The SDK's own default would be a collector on this machine.
  */
 function sdkOptions(env: Env, asked: Reader | undefined): object {
   const isNamed =
@@ -125,8 +128,8 @@ function sdkOptions(env: Env, asked: Reader | undefined): object {
 }
 
 /**
- * Loads the function that measures receivers. @throws ConfigError (rejects) if the API package cannot be found from
- * this package
+ * Loads `instrument` of `proto-webhooks/otel`.
+ * @throws ConfigError (rejects) if this package cannot find the package `@opentelemetry/api`.
  */
 async function instrumenting(options: InstrumentOptions): Promise<Telemetry['instrument']> {
   try {
@@ -144,7 +147,7 @@ const flushed = (work: Promise<void>): Promise<unknown> =>
     FLUSH_MS,
   );
 
-/** Starts telemetry with the OpenTelemetry SDK and its variables (serve.md §3.3). */
+/** Starts metrics and traces with the OpenTelemetry SDK, which reads its own environment variables (serve.md §3.3). */
 async function bySdk({ env, metrics, folders }: TelemetryOptions): Promise<Telemetry> {
   const found: Partial<Readonly<Record<string, Package>>> = await packages(SENT, sdkNames(metrics), folders);
   const asked = found[PROMETHEUS] && reader(found[PROMETHEUS]);
@@ -158,7 +161,7 @@ async function bySdk({ env, metrics, folders }: TelemetryOptions): Promise<Telem
   };
 }
 
-/** Starts telemetry only for `/metrics`. */
+/** Starts only the metrics of `/metrics`: nothing is sent to a collector, and there are no traces. */
 async function byReader({ folders }: TelemetryOptions): Promise<Telemetry> {
   const found = await packages(ASKED, ASKED_NAMES, folders);
   const asked = reader(found[PROMETHEUS]);

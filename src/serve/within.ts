@@ -2,7 +2,7 @@
 
 /**
  * Waits until `work` ends, at most `ms`.
- * @returns true if it ended in time.
+ * @returns true if `work` ended in time.
  * @throws (rejects) the error of `work`, if it failed in time
  */
 export async function endsWithin(work: Promise<unknown>, ms: number): Promise<boolean> {
@@ -23,7 +23,8 @@ export const isError = (value: unknown): value is Error =>
 export const messageOf = (error: unknown): string => (isError(error) ? error.message : String(error));
 
 /**
- * Returns the text of a thrown value. If it advises a call of the library, the text names the command to run instead.
+ * Returns the text of a thrown value. Advice to call `migrate(pool)` is replaced by the command of `serve` that does
+ * the same.
  */
 export const adviceOf = (error: unknown, file: string): string =>
   messageOf(error).replaceAll('migrate(pool)', `npx proto-webhooks serve --config ${file} --migrate`);

@@ -3,7 +3,7 @@
 
 import type { AlarmCode, RefusedCode, UnavailableCode } from './codes.ts';
 
-/** The heading in docs/errors.md that explains the code of an answer. */
+/** Returns the heading in docs/errors.md that explains the code of an answer. */
 export const docsOf = (code: RefusedCode | UnavailableCode): string => `docs/errors.md#${code}`;
 
 /** Alarm codes that are also codes of answers, so that docs/errors.md explains them. */
@@ -26,8 +26,8 @@ const OF_ANSWERS: Readonly<Record<AlarmCode & (RefusedCode | UnavailableCode), t
 };
 
 /**
- * Codes of alarms about calls to sellers, and about what sellers owe. docs/call-alarms.md explains them;
- * docs/alarms.md explains the others.
+ * Codes of alarms about calls to sellers, and about reports and the like that sellers owe. docs/call-alarms.md explains
+ * them; docs/alarms.md explains the others.
  */
 const OF_CALLS: ReadonlySet<AlarmCode> = new Set([
   'operation_orphaned',
@@ -50,7 +50,7 @@ const OF_CALLS: ReadonlySet<AlarmCode> = new Set([
 
 const isOfAnswers = (code: AlarmCode): code is keyof typeof OF_ANSWERS => Object.hasOwn(OF_ANSWERS, code);
 
-/** The heading in the package's documentation that explains an alarm. */
+/** Returns the heading in the package's documentation that explains an alarm. */
 export const alarmDocsOf = (code: AlarmCode): string =>
   isOfAnswers(code) ? docsOf(code) : `docs/${OF_CALLS.has(code) ? 'call-alarms' : 'alarms'}.md#${code}`;
 

@@ -1,7 +1,10 @@
 // Limits the size of a map by dropping its oldest entry.
-// Used for every map that strangers could make grow.
+// Used for every map that strangers could otherwise make grow without limit.
 
-/** Adds an entry at the end. If the map is full, the entry that was added longest ago is dropped. */
+/**
+ * Adds an entry at the end of the map, and returns its value. If the map is full, the entry that was added longest ago
+ * is dropped.
+ */
 export function putBounded<K, V>(map: Map<K, V>, key: K, value: V, most: number): V {
   map.delete(key);
   const [oldest] = map.keys();

@@ -1,6 +1,5 @@
-// A delivery as an adapter passes it on, and the forms of headers and body that callers may pass (admission.md
-// §2.8).
-// Called at the arrival of every delivery, and by signing and the tools that read captured requests.
+// A delivery as an adapter passes it on, and the forms of headers and body that callers may pass (admission.md §2.8).
+// Used at the arrival of every delivery, by code that signs, and by tools that read captured requests.
 
 import type { Hashes } from '../crypto/engine.ts';
 import { ConfigError } from './errors.ts';
@@ -26,11 +25,11 @@ export type HeadersInput =
 
 /** One HTTP request without its body, as an adapter passes it on. Nothing in it is decoded or normalised. */
 export interface Head {
-  /** Upper case, e.g. `POST`. */
+  /** The method in upper case, e.g. `POST`. */
   readonly method: string;
   /** Request target as received (`/path?query` or absolute). Undefined if the caller passed no request. */
   readonly url: string | undefined;
-  /** True if a platform has rewritten `url` (`RequestInfo.urlNormalised`). */
+  /** True if a platform has rewritten `url`, as in `RequestInfo.urlNormalised`. */
   readonly urlNormalised?: boolean;
   readonly headers: HeaderFields;
 }
@@ -42,7 +41,7 @@ export interface Delivery extends Head {
 
 type Fields = Map<string, string[]>;
 
-/** Common spellings of header names, each with the one lower-case string that later checks look up. */
+/** Maps common spellings of header names to lower case, so that these names are not converted for each delivery. */
 const COMMON_NAMES: ReadonlyMap<string, string> = new Map(
   [
     'Host',
@@ -107,8 +106,8 @@ const SPACE = 0x20;
 const TAB = 0x09;
 
 /**
- * Removes white space (SP, HTAB) around a field value, which is not part of the value (RFC 9110 §5.5). It goes by
- * index: a regular expression would take quadratic time on white space inside the value.
+ * Removes white space (SP, HTAB) around a field value, which is not part of the value (RFC 9110 §5.5). The characters
+ * are compared one by one, because a regular expression would take quadratic time on white space inside the value.
  */
 function trimmed(value: string): string {
   let start = 0;
@@ -122,7 +121,7 @@ const isBlank = (code: number): boolean => code === SPACE || code === TAB;
 
 /**
  * Reads any of the accepted header shapes into one map that keeps repeated lines.
- * @throws ConfigError if `input` has none of them.
+ * @throws ConfigError if `input` has none of these shapes.
  */
 export function headerFields(input: unknown): HeaderFields {
   if (typeof input !== 'object' || input === null) {
@@ -137,9 +136,9 @@ export function headerFields(input: unknown): HeaderFields {
 }
 
 /**
- * The method in upper case, like `@method` (verification.md §4.10); `POST` if none is given. Only ASCII letters are
- * converted, so that no other letter becomes an ASCII one.
- * @throws ConfigError if it is not a string.
+ * Returns the method in upper case, like `@method` (verification.md §4.10); `POST` if none is given. Only ASCII letters
+ * are converted, so that no other letter becomes an ASCII one.
+ * @throws ConfigError if `given` is not a string.
  */
 export function methodOf(given: unknown): string {
   const method = given ?? 'POST';
@@ -147,7 +146,7 @@ export function methodOf(given: unknown): string {
   return method === 'POST' ? method : method.replace(/[a-z]+/g, (letters) => letters.toUpperCase());
 }
 
-/** All lines of a header joined as RFC 9110 §5.3 and RFC 9421 §2.1 say; undefined if it is absent. */
+/** Returns all lines of a header joined as RFC 9110 §5.3 and RFC 9421 §2.1 say; undefined if the header is absent. */
 export function fieldValue(fields: HeaderFields, name: string): string | undefined {
   const lines = fields.get(name);
   return lines?.length === 1 ? lines[0] : lines?.join(', ');
@@ -169,8 +168,8 @@ export function requireRawBytes(rawBytes: unknown): Uint8Array {
 }
 
 /**
- * UUID version 8 (RFC 9562 §5.8) of SHA-256(sender, NUL, idempotency key). It is the same on every retry, so it can
- * be used as a job id or an upsert key.
+ * Returns the UUID version 8 (RFC 9562 §5.8) of SHA-256(sender, NUL, idempotency key). It is the same on every retry,
+ * so it can be used as a job id or an upsert key.
  */
 export function deliveryId(hashes: Hashes, sender: string, idempotencyKey: string): string {
   const digest = hashes.sha256Hex(`${sender}\0${idempotencyKey}`);

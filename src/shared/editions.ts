@@ -10,15 +10,18 @@ import { EITHER_PURPOSE, type Protocol, WEBHOOKS_ALONE } from './wire-names.ts';
  */
 export type EditionName = '3.0' | '3.1' | '3.2' | '3.3';
 
-/** One row of the table. Other code uses its members and never its `name`. */
+/**
+ * An edition of the protocol: one row of the table of editions. Other code reads the rules in it, and never compares
+ * its `name`.
+ */
 export interface Edition {
-  /** The name of the edition. In the row that is used without an edition, the one whose answers that row has. */
+  /** The name of the edition. In the row `NO_EDITION`, it is the edition whose answers that row gives. */
   readonly name: EditionName;
-  /** Values of `<protocol>_use` whose keys may sign webhooks. If absent, those of the protocol name are used. */
+  /** Values of `<protocol>_use` whose keys may sign webhooks. If absent, `Protocol.keyPurposes` is used. */
   readonly keyPurposes?: readonly string[];
   /**
-   * The way to find the agent's entry in brand.json. The exact `url` is compared, or that first and then its
-   * canonical form, or its canonical form only.
+   * The way to find the agent's entry in brand.json. `exact`: by the exact `url`. `exact-first`: by the exact `url`, or
+   * else by its canonical form. `canonical`: by the canonical form alone.
    */
   readonly agentMatch: 'exact' | 'exact-first' | 'canonical';
   /**
@@ -38,17 +41,17 @@ export interface Edition {
    */
   readonly declaredPlace: 'ignored' | 'added' | 'alone';
   /**
-   * The answer to a different payload with the same `idempotency_key`. `duplicate` answers 2xx and drops it;
-   * `conflict` answers 409.
+   * The answer to a different payload with the same `idempotency_key`. `duplicate` answers 2xx and drops the new
+   * payload; `conflict` answers 409.
    */
   readonly changedPayload: 'duplicate' | 'conflict';
   /** The form in which payloads are compared for a change: the raw bytes, or the canonical JSON (RFC 8785). */
   readonly fingerprint: 'raw' | 'canonical';
-  /** The answer to an identical delivery while the first one is being handled: wait for it, or 503 at once. */
+  /** The answer to an identical delivery while the first one is handled: the first one's answer, or immediately 503. */
   readonly inFlight: 'wait' | 'unavailable';
   /**
-   * The treatment of a second terminal status of a task, under another key: it is applied, or answered 409 if its
-   * content differs.
+   * The treatment of a second terminal status of a task, under another idempotency key. It is applied, or answered 409
+   * if its content differs.
    */
   readonly secondTerminal: 'applied' | 'refused';
   /** Presence of `operation_id` in a task envelope. Edition 3.0 does not define this member. */
@@ -106,7 +109,10 @@ const EDITIONS: Record<EditionName, Edition & Required<Pick<Edition, 'keyPurpose
 /** All editions, the oldest first. */
 export const EDITION_NAMES = Object.keys(EDITIONS) as readonly EditionName[];
 
-/** The row that is used without an edition. It adds no restriction, and answers as the contract says. */
+/**
+ * The row for receivers and senders without an edition. It accepts whatever some edition accepts, and answers as
+ * edition 3.0 does.
+ */
 const NO_EDITION: Edition = {
   name: '3.0',
   agentMatch: 'exact-first',
@@ -117,7 +123,7 @@ const NO_EDITION: Edition = {
   operationId: 'optional',
 };
 
-/** Values of `<protocol>_use` whose keys may sign webhooks under this protocol name. */
+/** Returns the values of `<protocol>_use` whose keys may sign webhooks under this protocol name. */
 export function purposesOf(
   { keyPurposes }: Pick<Edition, 'keyPurposes'>,
   protocol: Protocol,
@@ -125,7 +131,10 @@ export function purposesOf(
   return keyPurposes ?? protocol.keyPurposes;
 }
 
-/** The earliest edition in which keys of this purpose may sign webhooks; undefined if none accepts it. */
+/**
+ * Returns the earliest edition in which keys of this purpose may sign webhooks; undefined if no edition accepts the
+ * purpose.
+ */
 export function editionAccepting(purpose: string): EditionName | undefined {
   return Object.values(EDITIONS).find(({ keyPurposes }) => keyPurposes.includes(purpose))?.name;
 }

@@ -22,7 +22,7 @@ export class ConfigError extends Error {
 export class UnfitObservation extends ConfigError {}
 
 /**
- * Throw it in a handler if no retry can help. The event becomes DEAD at once: it is kept with its body for an
+ * Throw it in a handler if no retry can help. The event becomes DEAD immediately: it is kept with its body for an
  * operator, no longer runs, and raises the alarm `dead`. The answer is 200, so that the seller stops.
  */
 export class PermanentError extends Error {
@@ -33,9 +33,8 @@ export class PermanentError extends Error {
 /**
  * A fault on the receiver's side, e.g. an unreachable store. A delivery is then answered with 503 and `Retry-After`.
  * `message` is for the operator's log, never for a sender.
- *
- * `receiver.inbox` and `ready()` reject with it if the store is unreachable. A store that you write rejects with it
- * if it cannot decide (`Store`).
+ * `receiver.inbox` and `ready()` reject with it if the store is unreachable. A `Store` that you write must reject with
+ * it if it cannot decide.
  */
 export class Fault extends Error {
   override readonly name = 'Fault';
@@ -50,7 +49,10 @@ export class Fault extends Error {
 /** True for a handler's `PermanentError`, from any copy of this package; false if its code cannot be read. */
 export const isPermanent = (error: unknown): boolean => hasCode(error, 'permanent_error');
 
-/** True if the event itself has no fault, but something that its handler needs is missing (serve.md §2.6). */
+/**
+ * True for the error by which a handler gives its event back. The event has no fault, but something that the handler
+ * needs is missing (serve.md §2.6).
+ */
 export const isGivenBack = (error: unknown): boolean => hasCode(error, 'given_back');
 
 function hasCode(error: unknown, code: string): boolean {
@@ -61,7 +63,7 @@ function hasCode(error: unknown, code: string): boolean {
   }
 }
 
-/** `instanceof` for any thrown value. False for a Proxy whose traps throw. */
+/** Works like `instanceof` for any thrown value. Returns false for a Proxy whose traps throw. */
 export function isOfKind<E>(error: unknown, kind: abstract new (...args: never[]) => E): error is E {
   try {
     return error instanceof kind;
@@ -70,12 +72,12 @@ export function isOfKind<E>(error: unknown, kind: abstract new (...args: never[]
   }
 }
 
-/** The message of a thrown value, without its class. */
+/** Returns the message of a thrown value, without its class. */
 export const messageOf = (error: unknown): string => (isError(error) ? error.message : textOf(error));
 
 /**
- * Any thrown value as text, for the owner's log. If the conversion throws, a fixed text is returned, so that the
- * answer is still sent.
+ * Returns any thrown value as text, for the owner's log. If the conversion throws, a fixed text is returned, so that
+ * the answer is still sent.
  */
 export function textOf(error: unknown): string {
   try {

@@ -11,19 +11,19 @@ import { isThenable } from './realms.ts';
 
 /**
  * Limits the messages about each subject, usually to one a minute.
- * @param at receiver's clock, Unix ms.
- * @returns undefined if the message must be left out. Otherwise the number of messages about the subject that were
- * left out before it.
+ * @param at the time on the receiver's clock, Unix ms.
+ * @returns undefined if the message must be left out. Otherwise the number of messages about the subject that were left
+ * out before it.
  */
 export type Thinning = (subject: string, at: number) => number | undefined;
 
-/** Ms. One line a minute is enough to notice a lasting fault, and too few to fill a log. */
+/** The period of the limit, ms. One line a minute is enough to notice a lasting fault, and too few to fill a log. */
 const EVERY_MS = 60_000;
-/** Most subjects remembered. A message about a forgotten subject is let through early. */
+/** The most subjects that are remembered. A message about a forgotten subject is let through early. */
 const MAX_SUBJECTS = 10_000;
 
 /**
- * Makes a limit of messages about each subject. Its memory is bounded, however many subjects occur.
+ * Makes a function that limits the messages about each subject. It remembers a bounded number of subjects.
  * @param everyMs the period; Infinity allows `most` messages for as long as the subject is remembered.
  * @param most messages about one subject that are let through in a period.
  */
@@ -93,7 +93,7 @@ const loggerOf = (write: (level: Level) => Write): Logger =>
   Object.fromEntries(LEVELS.map((level) => [level, write(level)])) as unknown as Logger;
 
 export function safeLogger(logger: Logger): SafeLogger {
-  // If a level is not logged, its values are not converted.
+  // True if nothing is logged at this level. Then the values need not be converted to printable ones.
   const isSilent = (level: Level): boolean => logger[level] === silent;
   const own = loggerOf((level) =>
     isSilent(level) ? silent : harmless((fields: object, message: string) => logger[level](fields, message)),
@@ -107,16 +107,19 @@ export function safeLogger(logger: Logger): SafeLogger {
 }
 
 /**
- * Members by which alarms about refusals without a proved sender are grouped. Anybody can cause these alarms. They
- * name the registered senders, and suppress neither an alarm about a proved sender nor one with another option.
+ * The members of an alarm about a refused delivery that make up its subject. If nobody is authenticated, the alarm has
+ * no `sender`, but the senders that are `registered` at the URL. So a stranger's delivery suppresses neither an alarm
+ * about an authenticated sender nor one with another `option`.
  */
 const REFUSED: readonly string[] = ['sender', 'option', 'registered'];
 
 /**
- * For each alarm code, the members that make up the subject. Each subject is raised once a minute; the next alarm
- * has the number left out. An alarm that anybody can cause before the sender is known has no members, so a flood is
- * one alarm. `each`: never left out, because the owner must decide on every one, or it is rare. `once`: raised once
- * for each subject.
+ * For each alarm code, the members of the alarm that make up its subject. Alarms with the same subject are raised once
+ * a minute; the next one has the number of those left out. An alarm that anybody can cause without authentication has
+ * no members, so that a flood is one alarm.
+ *
+ * `each`: no alarm is left out, because the owner must decide on every one, or because it is rare. `once`: alarms with
+ * the same subject are raised only once.
  */
 const SUBJECTS: Readonly<
   Record<AlarmCode, readonly string[] | 'each' | { readonly once: readonly string[] }>
@@ -136,14 +139,14 @@ const SUBJECTS: Readonly<
   cap_reached: ['sender', 'limit'],
   host_rewritten: ['sender'],
   public_url_mismatch: ['sender'],
-  // A stranger's delivery must not suppress an alarm that has evidence.
+  // `proved` is part of the subject, so that an alarm without evidence, which a stranger can cause, suppresses none
+  // with evidence.
   clock_skew: ['proved'],
   agent_not_listed: ['sender', 'url'],
   key_purpose_refused: ['sender'],
   key_shared: ['sender', 'keyid'],
   key_owner_unchecked: ['sender', 'other'],
-  // These are raised once for each value, so the value is part of the subject; otherwise a new value could be left
-  // out.
+  // An alarm about a new URL or key must not be left out, so the URL or key is part of the subject.
   jwks_uri_moved: ['sender', 'jwksUri', 'url'],
   publisher_pins: ['sender', 'url'],
   pin_not_published: ['sender', 'keyid'],
@@ -151,7 +154,7 @@ const SUBJECTS: Readonly<
   key_fetch_failing: ['url'],
   revocation_stale: ['sender', 'url'],
   revocation_overflow: ['url'],
-  // A mistake in our own settings. There are few, and the message says what is wrong.
+  // Alarms with different messages do not suppress each other: each names another wrong setting, and there are few.
   misconfigured: ['message'],
   durability_lowered: [],
   store_away: 'each',
@@ -195,14 +198,13 @@ const SUBJECTS: Readonly<
 /** Most alarms with one code about one sender in a minute, because a sender can cause any number of subjects. */
 const MOST_OF_SENDER = 100;
 
-/** Longest subject in characters, because anybody could make some subjects longer. */
+/** The longest subject in characters. Anybody could make some subjects longer, e.g. by long URLs. */
 const MAX_SUBJECT = 512;
 
 function subjectOf(alarm: Alarm, members: readonly string[]): string {
   return JSON.stringify([alarm.code, ...members.map((name) => alarm[name])]).slice(0, MAX_SUBJECT);
 }
 
-/** The owner's options for alarms. */
 interface AlarmOptions {
   readonly logger?: Logger | undefined;
   readonly onAlarm?: ((alarm: Alarm) => void) | undefined;
@@ -238,12 +240,15 @@ export function alarmRaiser(
     const { message, ...fields } = alarm;
     const line = (): void => logger.warn({ ...fields, docs: alarmDocsOf(raised.code) }, message);
     if (isLogged) line();
-    // An alarm whose hook failed is logged instead.
+    // If the hook fails and the alarm was not logged before, it is logged then.
     harmless(onAlarm, isLogged ? undefined : line)(alarm);
   };
 }
 
-/** Each method is written out, for speed, because every delivery makes such a logger for its handler. */
+/**
+ * Makes a logger that adds members to each line. Each method is written out, for speed, because every delivery makes
+ * such a logger for its handler.
+ */
 const withFields = (to: Logger, bound: object): Logger => ({
   debug: (fields, message) => to.debug({ ...bound, ...fields }, message),
   info: (fields, message) => to.info({ ...bound, ...fields }, message),

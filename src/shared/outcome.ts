@@ -1,13 +1,13 @@
-// The results of a delivery: verdicts of the stages, and outcomes with their answer (admission.md §2.5).
-// Made by the stages and `finishOutcome`; callers and hooks get the outcome.
+// The results of a delivery (admission.md §2.5). A verdict is the decision, which the stages make. An outcome is a
+// verdict with its HTTP answer, which `finishOutcome` makes; callers and hooks get the outcome.
 
 import type { RefusedCode, UnavailableCode } from './codes.ts';
 import type { WebhookChallenge } from '../events/challenge.ts';
 import type { Event } from '../events/event.ts';
 
 /**
- * The number of a check that a delivery has to pass, in their order. 1 to 13 concern the signature and its
- * nonce, 14 the JSON of the body. It is the member `check` of a refused outcome.
+ * The number of a check that a delivery has to pass; lower numbers are checked first. 1 to 13 concern the signature and
+ * its nonce, 14 the JSON of the body. It is the member `check` of a refused outcome.
  */
 export type CheckId = 1 | 2 | 3 | 4 | 5 | 6 | 7 | 8 | 9 | '9a' | 10 | 11 | 12 | 13 | 14;
 
@@ -33,7 +33,7 @@ export interface Refusal {
   readonly detail: string;
   /** The number of the check that failed, if one did. */
   readonly check?: CheckId;
-  /** The form of the 401 if it is not the usual one: `bearer`. */
+  /** Set if the 401 asks for a bearer token, and not for a signature. */
   readonly challenge?: 'bearer';
 }
 
@@ -53,7 +53,7 @@ export interface Unavailability {
   readonly code: UnavailableCode;
   readonly detail: string;
   readonly check?: CheckId;
-  /** The time for `Retry-After`, if the wait is known, ms. Absent: the receiver's option. */
+  /** The wait that the answer states in `Retry-After`, ms. Absent: the receiver's option `retryAfterMs` is used. */
   readonly retryAfterMs?: number;
 }
 
@@ -87,9 +87,9 @@ export interface Acceptance<E = Event> {
 }
 
 /**
- * The outcome of a delivery that repeats an accepted event, or the end of a task that was reported before,
- * answered with 200. No handler runs for it. `state` is that of the first one; `changed` is true if its body
- * differs from the first.
+ * The outcome of a delivery that repeats an accepted event, or the end of a task that was reported before, answered
+ * with 200. No handler runs for it. `state` is the first event's state; `changed` is true if the body differs from the
+ * first event's.
  */
 export interface Duplication<E = Event> {
   readonly kind: 'duplicate';
@@ -129,11 +129,14 @@ interface Answered<E> {
   readonly response: Reply;
   /** The authenticated sender's agent URL. */
   readonly sender?: string;
-  /** The URL for which the delivery was verified, as in the event. Absent if it was refused before that. */
+  /**
+   * The URL for which the delivery was verified, as in the event. Absent if the delivery was refused before its URL was
+   * known.
+   */
   readonly url?: string;
   /** UUID version 8 of sender and idempotency key. It is the same on every retry. */
   readonly deliveryId?: string;
-  /** Present if the body was authentic and readable. */
+  /** The event that the delivery reports. Present if the body was authentic and readable. */
   readonly event?: E;
   readonly code?: RefusedCode | UnavailableCode;
 }

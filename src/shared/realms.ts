@@ -2,7 +2,7 @@
 // Used by every check of a caller's value. Other realms are, for example, a test runner's `vm` context or an
 // iframe.
 
-/** Returns the kind of typed array as the runtime knows it; no member of the value can change it. */
+/** Returns the name of the typed array's class from the runtime, which no member of the value can falsify. */
 const typedArrayName: (value: unknown) => unknown = Function.prototype.call.bind(
   // eslint-disable-next-line @typescript-eslint/unbound-method -- bound in the same expression
   Object.getOwnPropertyDescriptor(Object.getPrototypeOf(Uint8Array.prototype) as object, Symbol.toStringTag)

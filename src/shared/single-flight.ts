@@ -12,8 +12,8 @@ export function requestsMayShare(): boolean {
 }
 
 /**
- * Runs `work` once for all callers that use the same key while it runs. On runtimes where requests cannot share,
- * each caller runs its own. The result is not kept here.
+ * Runs `work` once for all callers that use the same key while it runs. On runtimes where requests cannot share a
+ * promise, each caller runs `work` itself. The result is not cached.
  * @param running work in progress, by key; owned by the caller.
  */
 export function singleFlight<K, T>(running: Map<K, Promise<T>>, key: K, work: () => Promise<T>): Promise<T> {
@@ -25,9 +25,9 @@ export function singleFlight<K, T>(running: Map<K, Promise<T>>, key: K, work: ()
 }
 
 /**
- * Returns a function that makes a value at its first call and keeps it. A failed attempt is repeated at the next
- * call. On runtimes where requests cannot share, each caller makes its own until one is ready, and the first is
- * kept.
+ * Returns a function that makes a value at its first call and keeps it. A failed attempt is repeated at the next call.
+ * On runtimes where requests cannot share a promise, several callers may make a value at first. The first finished
+ * value is kept.
  */
 export function once<T>(make: () => T | Promise<T>): () => Promise<T> {
   let made: { readonly value: T } | undefined;

@@ -8,7 +8,7 @@ export interface StartStop {
    * rejection it may be called again.
    */
   readonly start: () => Promise<void>;
-  /** Stops, at once even if a start is in progress. A repeated call returns the same promise. */
+  /** Stops immediately, even if a start is in progress. A repeated call returns the same promise. */
   readonly stop: () => Promise<void>;
 }
 
@@ -19,9 +19,9 @@ interface Change {
 
 /**
  * Makes `start` and `stop`. If several calls are in progress, the last one decides.
- * @param begin starts. It is not called before the last `end` has settled, and must resolve soon if `end` is called
- * meanwhile.
- * @param end stops. It is called at once, even if nothing was started.
+ * @param begin performs the start. It is not called before the last `end` has settled, and must resolve soon if `end`
+ * is called meanwhile.
+ * @param end performs the stop. It is called immediately, even if nothing was started.
  */
 export function startStop(begin: () => Promise<void>, end: () => Promise<void>): StartStop {
   let last: Change | undefined;

@@ -4,7 +4,7 @@
 import { Fault, isOfKind } from './errors.ts';
 import { isError } from './realms.ts';
 
-/** The result of `promise`. Undefined if it takes longer than `ms` or the signal aborts. */
+/** Returns the result of `promise`. Undefined if it takes longer than `ms` or the signal aborts. */
 export async function settledWithin<T>(
   promise: Promise<T>,
   ms: number,
@@ -24,7 +24,7 @@ export async function settledWithin<T>(
   }
 }
 
-/** The result of `promise`. Rejects with the error that `late` returns if it takes longer than `ms`. */
+/** Returns the result of `promise`. Rejects with the error that `late` makes if the result takes longer than `ms`. */
 export async function orLate<T>(promise: Promise<T>, ms: number, late: () => Error): Promise<T> {
   let timer: ReturnType<typeof setTimeout> | undefined;
   const over = new Promise<never>((_resolve, reject) => {
@@ -55,14 +55,14 @@ export function sleep(ms: number, signal?: AbortSignal): Promise<void> {
   });
 }
 
-/** The reason of the signal, always as an `Error`. */
+/** Returns the reason of the signal, always as an `Error`. */
 export function abortReason(signal: AbortSignal): Error {
   return isError(signal.reason) ? signal.reason : new Error('aborted');
 }
 
 /**
- * Calls `call` once when the signal aborts, or at once if it has aborted. Returns a function that removes the
- * listener.
+ * Calls `call` once: when the signal aborts, or immediately if it has already aborted. Returns a function that removes
+ * the listener.
  */
 export function onAbort(signal: AbortSignal, call: (reason: Error) => void): () => void {
   const listener = (): void => {
@@ -75,7 +75,7 @@ export function onAbort(signal: AbortSignal, call: (reason: Error) => void): () 
   };
 }
 
-/** Returns a signal that aborts when the given one does, until `takeBack` is called. */
+/** Returns a new signal that aborts when the given signal does, until `takeBack` is called. */
 export function followed(signal: AbortSignal): {
   readonly signal: AbortSignal;
   readonly takeBack: () => void;
@@ -88,8 +88,8 @@ export function followed(signal: AbortSignal): {
 }
 
 /**
- * The result of `promise`; rejects when the signal aborts. It works even if `promise` ignores the signal: a name
- * look-up cannot be stopped, and an owner's transport may ignore it.
+ * Returns the result of `promise`, but rejects when the signal aborts, even if the work behind `promise` goes on. For
+ * example, a name look-up cannot be stopped, and an owner's transport may ignore the signal.
  */
 export async function orAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
   let takeBack = (): void => undefined;
@@ -104,9 +104,9 @@ export async function orAborted<T>(promise: Promise<T>, signal: AbortSignal): Pr
 }
 
 /**
- * Runs `work`, a `fetch` that may be the platform's, with a signal that aborts with the given one until `work` has
- * rejected. If the signal of Node's own `fetch` aborted after that, it could end the process. An answer with too
- * many content encodings leaves a stream whose error nobody handles.
+ * Runs `work`, usually a `fetch`, with a signal that follows the given one, but no longer once `work` has rejected. If
+ * the signal of Node's own `fetch` aborted after that, the process could end. An answer with too many content encodings
+ * leaves a stream, whose error nobody handles.
  */
 export async function untilRejected<T>(
   signal: AbortSignal,
@@ -121,13 +121,16 @@ export async function untilRejected<T>(
   }
 }
 
-/** As `orAborted`, but does not start if the signal has already aborted. */
+/**
+ * Starts work, and returns its result or rejects when the signal aborts, as `orAborted`. If the signal has already
+ * aborted, the work is not started.
+ */
 export async function unlessAborted<T>(signal: AbortSignal, start: () => Promise<T>): Promise<T> {
   signal.throwIfAborted();
   return await orAborted(start(), signal);
 }
 
-/** Runs `work` with a signal that also aborts after `ms`, with an error whose message is `reason`. */
+/** Runs `work` with a signal that also aborts after `ms`, then with an error whose message is `limit.reason`. */
 export async function limited<T>(
   limit: { readonly ms: number; readonly reason: string },
   signal: AbortSignal,
@@ -157,27 +160,29 @@ export const backgroundTimer: Schedule = (task, ms) => {
 };
 
 /**
- * Above this number of bytes or characters, a step over a whole answer is followed by a pause for the event loop.
+ * Size in bytes or characters above which the processing of an answer pauses for the event loop after each pass over
+ * the whole answer.
  */
 const LARGE = 65_536;
 
 /**
- * After a step over a large answer, lets the event loop run once (calls.md §4.13). For a small one, resolves at
- * once.
+ * Lets the event loop run once, after a pass over a large answer (calls.md §4.13). For a small answer, resolves
+ * immediately.
+ * @param size the answer's size in bytes or characters.
  */
 export async function turnAfter(size: number): Promise<void> {
   if (size > LARGE) await sleep(0);
 }
 
-/** First and longest pause between two tries. Ms. */
+/** The first pause between two attempts, ms. Each further pause is twice as long, up to `MOST_PAUSE_MS`. */
 const PAUSE_MS = 100;
 const MOST_PAUSE_MS = 1_000;
 
 /**
- * Repeats `attempt` until it succeeds, while the reason is a server that may become available. A deploy may start
- * programs and their database at the same time.
- * @param isOver true when nobody waits any more.
- * @throws the last error: at once if it is the owner's mistake, after `ms` if it is a `Fault`.
+ * Repeats `attempt` until it succeeds, while it fails with a `Fault`, e.g. of an unreachable store. A deploy may start
+ * programs and their database together.
+ * @param isOver returns true when nobody waits any more; the attempts then end.
+ * @throws the last error: immediately if it is the owner's mistake, after `ms` if it is a `Fault`.
  */
 export async function tryFor<T>(
   ms: number,

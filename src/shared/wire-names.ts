@@ -21,20 +21,22 @@ export interface Protocol {
   /** Member that carries the protocol's version, e.g. `proto_version`. */
   readonly versionMember: string;
   /**
-   * Paths of an operator's revocation lists: the one with this name, e.g. `/.well-known/proto-revocations.json`,
-   * and the one for all keys of the operator.
+   * The paths of an operator's revocation lists: the list with the protocol's name in its path, e.g.
+   * `/.well-known/proto-revocations.json`, and the list for all keys of the operator.
    */
   readonly revocationsPaths: readonly [own: string, governance: string];
 }
 
 export const DEFAULT_PROTOCOL = 'proto';
 
-/** The contract's name, and the name that sellers of AdCP write (verification.md §1.1). */
+/** The known protocol names: the contract's name, and the name that sellers of AdCP write (verification.md §1.1). */
 const KNOWN_NAMES = [DEFAULT_PROTOCOL, 'adcp'] as const;
 
 /** Purposes of keys that may sign webhooks before edition 3.1. */
 export const WEBHOOKS_ALONE: readonly string[] = ['webhook-signing'];
-/** Purposes from edition 3.1 on: the one of new signers, and a deprecated one. */
+/**
+ * Purposes of keys that may sign webhooks from edition 3.1 on: the purpose that new signers use, and a deprecated one.
+ */
 export const EITHER_PURPOSE: readonly string[] = ['webhook-signing', 'request-signing'];
 
 /**
@@ -52,7 +54,7 @@ export function protocolsFor(name?: string): Protocols {
   return name === undefined ? [protocolFor(first), ...others.map(protocolFor)] : [protocolFor(name)];
 }
 
-/** Returns the first result that is not undefined, in the order of names. */
+/** Calls `find` for each accepted protocol name in order, and returns the first result that is not undefined. */
 export function firstNamed<T>(
   protocols: Protocols,
   find: (protocol: Protocol) => T | undefined,

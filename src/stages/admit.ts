@@ -1,6 +1,7 @@
-// Asks the store to admit one verified delivery, and turns its decision into a won event or an answer
-// (admission.md §3).
-// Called by the receiver's `proceed`; a redrive of mode `inline` uses `acceptAlone` and `acceptRequest`.
+// Asks the store to admit one verified delivery. The result is an event whose handler must run, or an answer for the
+// sender (admission.md §3).
+// Called by the receiver's `proceed`; a redrive (a repeated run that the owner asked for) of mode `inline` uses
+// `acceptAlone` and `acceptRequest`.
 
 import type { Event } from '../events/event.ts';
 import { withMembers } from '../events/event-members.ts';
@@ -83,21 +84,20 @@ function taskRunning({ claim, identity }: ReadEvent, running: Running): string |
 }
 
 /**
- * True if this process already runs the event, or another event of its task, even if the lease has expired. No
- * second run may start at the same time.
+ * True if this process already runs the event, or another event of its task, even if the lease of that run has expired.
+ * Two such runs must not overlap.
  */
 function runsHere(read: ReadEvent, running: Running): boolean {
   return running.has(read.deliveryId) || taskRunning(read, running) !== undefined;
 }
 
-/** The request to `Store.accept` for one delivery. */
 export function acceptRequest(read: Read | ReadChallenge, context: AcceptContext): AcceptRequest {
   const { config, running } = context;
   const request = bareRequest(read, context);
   if (!read.claim) return request;
   request.event = read.claim;
-  // These members tell the store which process takes the lease, and what this process already runs. In mode `inbox`
-  // a delivery takes no lease.
+  // The members below tell the store which process takes the lease, and what this process already runs. A delivery in
+  // mode `inbox` takes no lease.
   if (config.mode === 'inbox') return request;
   request.process = running.process();
   if (running.has(read.deliveryId)) request.isRunning = true;
@@ -110,9 +110,9 @@ type Win = Extract<AcceptDecision, { kind: 'won' }>;
 
 /** An event that is leased to this delivery. */
 export interface WonDelivery extends AdmittedEvent {
-  /** The event as in this delivery; its first copy may differ. */
+  /** The event as read from this delivery. The stored first copy of its body may differ. */
   readonly event: Event;
-  /** True if the payload differs from the first copy. The handler receives the first copy. */
+  /** True if the payload differs from the stored first copy. The handler receives the first copy. */
   readonly changed: boolean;
 }
 
@@ -124,7 +124,10 @@ interface AdmitContext extends EndedContext, BurnContext, AcceptContext {
   readonly queued: () => void;
 }
 
-/** Performs checks 12, 13 and 9a, deduplication, ordering and caps in one atomic call of the store. */
+/**
+ * Admits a delivery in one atomic call of the store: deduplication, ordering and limits. The call also checks the
+ * nonce: it is new (check 12), it is stored now (13), and there is room for it (9a).
+ */
 export async function admit(
   read: Read,
   context: AdmitContext,
@@ -136,13 +139,13 @@ export async function admit(
   const rare = afterFirst(first, request, read.deliveryId, context);
   const result = rare ? await rare : first;
   const decided = afterAccept(result, read, context);
-  // Not awaited for an ordinary delivery, whose decision is available at once.
+  // The decision on an ordinary delivery is not a promise, so nothing is awaited.
   const verdict = isThenable(decided) ? await decided : decided;
   return verdict ?? waitForOther(result, read, context, signal);
 }
 
 /**
- * Raises the alarms for the store's result and decides the answer. Undefined if the delivery has to wait for
+ * Raises the alarms for the store's result and decides the answer. Returns undefined if the delivery has to wait for
  * another delivery's handler.
  */
 function afterAccept(
@@ -200,7 +203,10 @@ function won(win: Win, read: ReadEvent, context: AdmitContext): WonDelivery {
   };
 }
 
-/** True for a suspect for which this process has no free slot. Such a delivery does not wait. */
+/**
+ * True for a suspect (an event whose process ended while running it) if this process's only slot for suspects is taken.
+ * Such a delivery does not wait.
+ */
 function isPutOff(result: AcceptDecision): boolean {
   return result.kind === 'in-flight' && result.suspect === true;
 }
@@ -214,7 +220,8 @@ function isToldBefore(result: AcceptDecision): result is ToldBefore {
 }
 
 /**
- * Converts the store's decision to an answer. Undefined if the delivery has to wait for another delivery's handler.
+ * Converts the store's decision to an answer. Returns undefined if the delivery has to wait for another delivery's
+ * handler.
  */
 function decide(
   result: AcceptDecision,
@@ -257,8 +264,8 @@ function decide(
 }
 
 /**
- * Answers a delivery if another delivery or a worker is running the same event, or another event of its task.
- * Undefined if it has to wait.
+ * Answers a delivery while another delivery or a worker runs the same event, or another event of its task. Returns
+ * undefined if this delivery has to wait.
  */
 function besideAnother(
   result: Extract<AcceptDecision, { kind: 'in-flight' | 'task-busy' }>,
@@ -267,7 +274,8 @@ function besideAnother(
 ): Verdict | undefined {
   if (isPutOff(result))
     return unavailable('in_flight', 'another event that may crash the process is running alone');
-  // In mode `inbox` the event is stored safely, whichever process works on it.
+  // In mode `inbox` the event is stored safely already, whichever process works on it. So the sender is answered
+  // without waiting for a handler.
   return config.mode === 'inbox'
     ? { kind: 'duplicate', state: 'queued', event, changed: result.changed }
     : undefined;
@@ -277,8 +285,10 @@ function besideAnother(
 const LONGEST_RETRY_AFTER_MS = 86_400_000;
 
 /**
- * Answers a replay of an event that failed, or whose process ended more than once. Without the delay, anybody who
- * recorded the bytes could replay them until the event is DEAD.
+ * Answers 503 with a delay, because the next run of the event is not due yet. One case is a replay (bytes that were
+ * delivered before) of an event that failed. Without the delay, anybody who recorded the bytes could replay them until
+ * the event is DEAD. The other case is any delivery of an event that was charged with a crash of its process
+ * (admission.md §4.6).
  */
 function backingOff(leftMs: number): Unavailability {
   const retryAfterMs = Math.min(leftMs, LONGEST_RETRY_AFTER_MS);
@@ -295,8 +305,9 @@ const busyBecause = ({ kind }: AcceptDecision): Unavailability =>
     : unavailable('in_flight', 'another delivery of the same event is being handled');
 
 /**
- * Waits until the first copy's handler has ended, because a 2xx before that would lose the event if the handler
- * fails. Answers 200 if it succeeded, takes the event over once its lease is free, and answers 503 otherwise.
+ * Waits until the handler of another delivery has ended, because a 2xx before that would lose the event if the handler
+ * fails. Answers 200 once the event is finished (applied, stale or DEAD), takes it over once its lease is free, and
+ * answers 503 otherwise.
  */
 async function waitForOther(
   first: AcceptDecision,
@@ -334,6 +345,7 @@ async function waitForOther(
 
 /**
  * Accepts the same event again, to take its lease. The nonce is omitted, because the first call has recorded it.
+ * Returns undefined if the delivery has to go on waiting.
  */
 async function takeOver(
   read: ReadEvent,

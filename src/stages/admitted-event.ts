@@ -1,5 +1,6 @@
-// An event whose lease this process has, and the first copy of its body.
-// Made by `admit`, the worker and the operator; all three pass it to `dispatch` (admission.md §4.7).
+// An event whose lease this process has, with the first copy of its body: the copy that was stored when the event first
+// arrived.
+// Made by `admit`, the worker and redrives; all three pass it to `dispatch` (admission.md §4.7).
 
 import type { Config } from '../config/resolve-options.ts';
 import { Fault } from '../shared/errors.ts';
@@ -9,12 +10,12 @@ import type { AcceptDecision, Lease, LeasedEvent } from '../stores/store.ts';
 import { type Origin, type ReadContext, readFrom } from './read.ts';
 import type { Running } from './running.ts';
 
-/** The first copy of an event; every run of its handler receives it. */
+/** The stored first copy of an event, parsed. Every run of the event's handler receives it. */
 export type FirstCopy = Extract<EventReading, { ok: true }>;
 
 /**
- * Returns the sender of a stored event, as it is configured in a fixed list. If it is in none, only the agent URL is
- * returned. The envelope format of such a sender is unknown.
+ * Returns the sender of a stored event, as it is configured in a fixed list. If the sender is no longer in the list, or
+ * a `senders` function names it, only its agent URL is returned. The format of its webhooks is then unknown.
  */
 export function originOf({ senders }: Pick<Config, 'senders'>, agentUrl: string): Origin {
   return senders.fixed?.find((sender) => sender.agentUrl === agentUrl) ?? { agentUrl };
@@ -22,7 +23,8 @@ export function originOf({ senders }: Pick<Config, 'senders'>, agentUrl: string)
 
 /**
  * Parses a stored body again; the same bytes give the same event.
- * @throws Fault `misconfigured` if they do not, for example after a change of the package's version.
+ * @throws Fault `misconfigured` if the bytes no longer give that event, for example after a change of the package's
+ * version.
  */
 export function readStored(
   origin: Origin,
@@ -41,28 +43,37 @@ export interface AdmittedEvent {
   readonly key: string;
   /** The id that handlers receive, derived from sender and key. */
   readonly deliveryId: string;
-  /** Task id as it was passed to the store. Present for deliveries only. */
+  /** The task's id in the form in which it was passed to the store. Present for deliveries only. */
   readonly taskId?: string | undefined;
   readonly lease: Lease;
   /**
    * Time in ms, by the store's clock, from storing the event to its lease by a worker. Present for workers only.
    */
   readonly waitedMs?: number;
-  /** Becomes `event.url`. */
+  /**
+   * The URL of this delivery; for a worker or a redrive, of the delivery that first brought the event. It becomes
+   * `event.url` and `ctx.url`.
+   */
   readonly url?: string | undefined;
   /** W3C `traceparent` of the delivery that brought the event. Only workers have it. */
   readonly traceparent?: string | undefined;
   readonly flags: AdmissionFlags;
-  /** @throws Fault `misconfigured` if the stored body cannot be read any more. */
+  /**
+   * Returns the stored first copy of the event.
+   * @throws Fault `misconfigured` if the stored body cannot be read any more.
+   */
   readonly firstCopy: () => FirstCopy;
-  /** True if nobody would send the event again. If its handler fails, it becomes DEAD at once. */
+  /**
+   * True for a redriven event, which no seller will send again. If its handler fails, the event becomes DEAD without
+   * another run.
+   */
   readonly once: boolean;
 }
 
 /** An event that may run now and is registered as running in this process (admission.md §4.7). */
 export interface Started {
   readonly won: AdmittedEvent;
-  /** The function that `Running.begin` returned. */
+  /** The function that `Running.begin` returned, by which the event stops counting as running. */
   readonly over: () => void;
 }
 

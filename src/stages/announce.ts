@@ -7,14 +7,17 @@ import type { Event } from '../events/event.ts';
 import type { Identity } from '../auth/auth-contract.ts';
 import type { AcceptResult } from '../stores/store.ts';
 
-/** For each limit of the store, the options to increase. */
+/** For each limit of the store, the receiver options that raise the limit. */
 const CAPS = {
   records: { option: 'maxRecordsPerSender', options: 'maxRecordsPerSender' },
   'pending-bytes': { option: 'maxPendingBytesPerSender', options: 'maxPendingBytesPerSender' },
   nonces: { option: 'maxNoncesPerKey', options: 'maxNoncesPerKey, maxNoncesPerSender or maxNonces' },
 } as const;
 
-/** Raises an alarm if the store refused for lack of space, and for bodies that another edition would refuse. */
+/**
+ * Raises an alarm if a limit was reached, or if an idempotency key came again with another payload. The sender's
+ * edition decides if the store refuses such a payload.
+ */
 function announceRefusal(
   result: AcceptResult,
   { sender, key }: { readonly sender: string; readonly key: string | undefined },
@@ -80,8 +83,8 @@ export function hasDied(result: AcceptResult): boolean {
 }
 
 /**
- * Raises an alarm if the store's clock was set back. The store limits how much this delays waiting events
- * (admission.md §4.11). The validity of signatures depends on the owner's clock instead.
+ * Raises an alarm if the store's clock was set back. The store limits how much this delays events that wait
+ * (admission.md §4.11). Signatures are not affected, because they are judged by this receiver's clock.
  */
 export function announceStep(
   { clockSteppedMs }: { readonly clockSteppedMs?: number },
@@ -92,14 +95,17 @@ export function announceStep(
   raiseAlarm({ code: 'clock_stepped', steppedMs: clockSteppedMs, message });
 }
 
-/** Identifies a dead event and its runs, with the same members as log lines and `receiver.inbox`. */
+/**
+ * A DEAD event (one that gets no more runs unless the owner redrives it): its names and its number of runs. Log lines
+ * and `receiver.inbox` have the same members.
+ */
 export interface DeadEvent {
   readonly sender: string;
   readonly key: string;
   readonly deliveryId: string;
   readonly taskId?: string;
   readonly operationId?: string;
-  /** Same numbers as `ctx.run` and `ctx.chargedAttempts`. */
+  /** `run` and `chargedAttempts` are the numbers that `ctx` had in the last run. */
   readonly run: number;
   readonly chargedAttempts: number;
   readonly lastError?: string;
@@ -110,8 +116,8 @@ export function raiseDead(event: DeadEvent, why: string, raiseAlarm: RaiseAlarm)
 }
 
 /**
- * Warns once per sender that legacy authentication will be removed in version 4.0. No warning if this receiver
- * itself asked for HMAC on reports.
+ * Warns once per sender that legacy authentication will be removed in version 4.0. There is no warning for HMAC on
+ * reports that the option `auth.reports` of the sender allows.
  */
 export function announceLegacy(
   { sender, scheme }: Identity,
@@ -152,7 +158,7 @@ export function announceEvent(event: Event, raiseAlarm: RaiseAlarm): void {
   for (const { code, message } of event.warnings) {
     if (NONCONFORMING.has(code))
       raiseAlarm({ code: 'nonconforming_sender', sender, key, warning: code, message });
-    // This mismatch is with a token of `registrations`; no other code has raised an alarm for it.
+    // The check against the token of a registered call (`ofEvent`) only adds this warning. So its alarm is raised here.
     if (code === 'token_mismatch') raiseAlarm({ code, sender, key, message });
   }
 }

@@ -21,7 +21,7 @@ import { proveBearer } from '../auth/bearer.ts';
 import { proveHmac } from '../auth/hmac.ts';
 import { proveChallenge } from '../auth/signed-challenge.ts';
 
-/** A body whose sender is proved. */
+/** A body whose sender is authenticated. */
 export interface Authentic {
   readonly kind: 'authentic';
   readonly rawBody: Uint8Array;
@@ -71,7 +71,7 @@ async function elsewhere(
   });
   if (!first) return here;
   const found = await authenticate({ ...first, others: async () => rest }, context, arrivedAt);
-  // The body may still show that this is a proof of control, so the first result is kept.
+  // The body may still show that this is a proof of control, which any sender may sign. So the first result is kept.
   if (found.kind === 'refused' && here.kind === 'proof') return here;
   if (found.kind !== 'proof') return found;
   const judged = (result: AuthResult): AuthResult =>
@@ -79,7 +79,10 @@ async function elsewhere(
   return { ...found, complete: async (body) => judged(await found.complete(body)) };
 }
 
-/** Completes the authentication with the body: check 11, or the HMAC. Returns a promise only if it has to wait. */
+/**
+ * Completes the authentication with the body: check 11 (the digest) of a signature, or the HMAC. Returns a promise only
+ * if it has to wait.
+ */
 export function authenticateBody(
   proof: Proof,
   body: WholeBody,

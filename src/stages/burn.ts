@@ -1,5 +1,5 @@
-// Marks the nonce of a delivery without an event as used, so that its bytes cannot be replayed (verification.md
-// §2.13).
+// Stores the nonce of a delivery as used, without an event, so that the delivery's bytes cannot be replayed
+// (verification.md §2.13).
 // Called by `admit` for unreadable bodies, by proofs of control, and by a verifier's `commit`.
 
 import type { Identity } from '../auth/auth-contract.ts';
@@ -13,13 +13,13 @@ import { announce } from './announce.ts';
 import { storedNonce } from './ids.ts';
 import type { Read, ReadEvent } from './read.ts';
 
-/** Parts from which a request to a store is made. */
+/** The parts of the receiver from which a request to a store is made. */
 export interface RequestContext {
   readonly config: Config;
   readonly hashes: Hashes;
   /** Returns a random id for each call. */
   readonly newId: () => string;
-  /** Receiver's clock, Unix ms. */
+  /** Returns the time of the receiver's clock, Unix ms. */
   readonly now: () => number;
 }
 
@@ -29,28 +29,28 @@ export interface BurnContext extends RequestContext {
   readonly outages: Pick<Outages, 'store'>;
 }
 
-/** A delivery whose sender is proved, whatever its body contains. */
+/** A delivery whose sender is authenticated, whatever its body contains. */
 export interface Identified {
   readonly identity: Identity;
 }
 
 /**
- * Returns the nonce for the store. Its key id and nonce are limited in length and number, because a seller chooses
- * both.
+ * Returns the nonce in the form for the store. That form limits the length of key id and nonce, and the number of key
+ * ids, because a seller chooses both.
  */
 function nonceClaim(nonce: NonNullable<Identity['nonce']>, { hashes, now }: RequestContext): NonceClaim {
   const { keyid, nonce: stored } = storedNonce(nonce, hashes);
   return {
     keyid,
     nonce: stored,
-    // One ms more, because check 5 still passes in the last millisecond, and a store forgets a nonce at the given
-    // time.
+    // One ms more: a signature is still valid (check 5) in the last millisecond, but a store forgets the nonce at the
+    // given time.
     expiresAtMs: nonce.expiresAtMs + 1,
     nowMs: now(),
   };
 }
 
-/** Makes the request to the store with the nonce alone; `acceptRequest` adds the event. */
+/** Makes the request to the store with the nonce and without an event; `acceptRequest` adds the event. */
 export function bareRequest({ identity }: Identified, context: RequestContext): Writable<AcceptRequest> {
   const { config } = context;
   const { sender, nonce } = identity;
@@ -74,17 +74,17 @@ type Writable<T> = { -readonly [K in keyof T]: T[K] };
 export const replayed = (): Refusal => refused('webhook_signature_replayed', 'the nonce was used before', 12);
 export const rateAbuse = (): Refusal => refused('webhook_signature_rate_abuse', 'too many live nonces', '9a');
 
-/** The refusal of a body that gave no event. */
+/** Returns the refusal of a body that could not be read as an event. */
 export function unreadable({ reading }: Exclude<Read, ReadEvent>): Refusal {
   return refused(reading.code, reading.detail, reading.code === 'webhook_body_malformed' ? 14 : undefined);
 }
 
 /**
- * Marks the nonce of a delivery as used, without an event, in one atomic call of the store. Undefined if the nonce
- * was new and there was room for it; otherwise the refusal.
+ * Stores the nonce of a delivery as used, without an event, in one atomic call of the store. Returns undefined if the
+ * nonce was new and there was room for it; otherwise the refusal.
  */
 export async function nonceRefusal(read: Identified, context: BurnContext): Promise<Refusal | undefined> {
-  // Legacy schemes have no nonce to burn, so such a body needs no store.
+  // A delivery of a legacy scheme has no nonce, so there is nothing to store.
   if (!read.identity.nonce) return undefined;
   const request = bareRequest(read, context);
   const result = await context.store.accept(request);
@@ -95,8 +95,8 @@ export async function nonceRefusal(read: Identified, context: BurnContext): Prom
 }
 
 /**
- * Marks a nonce as used and returns the answer.
- * @param answer returned unless the nonce was used before or there is no room for it.
+ * Stores the nonce of a delivery as used. Returns `answer`, or a refusal if the nonce was used before or there is no
+ * room for it.
  */
 export async function burn<V extends Verdict>(
   read: Identified,

@@ -1,5 +1,5 @@
-// Answers a seller's proof of control. Registrations decide first; if they do not know its subscription, the owner's
-// `onChallenge` decides (verification.md §7.9).
+// Answers a proof of control: a signed request by which a seller checks that a URL is yours. Registrations decide about
+// their subscriptions, the owner's `onChallenge` about all others (verification.md §7.9).
 // Loaded on demand by `src/receiver/verify.ts`, in place of `admit`.
 
 import type { SafeLogger } from '../shared/logging.ts';
@@ -28,25 +28,25 @@ export interface ChallengeParts extends BurnContext {
   readonly registrations: Pick<EventRegistrations, 'answersChallenge'> | undefined;
 }
 
-/** Functions that belong to one delivery. */
+/** The logger and the background work of one delivery. */
 export interface ChallengeDelivery {
   readonly log: SafeLogger;
-  /** Delays the stop of the receiver until this work has ended, for a decision that comes after the answer. */
+  /** Makes the receiver's `stop()` wait for this work: a decision that comes after the answer was sent. */
   readonly background: (work: Promise<unknown>) => void;
 }
 
-/** Time limit of the answer, because the seller waits for it. Ms. */
+/** Time limit of a decision, because the seller waits for the answer. Ms. */
 const DEADLINE_MS = 5_000;
 
-/** The reason for a no and, if an option may be wrong, its name. */
+/** The reason for a refusal and, if an option of the receiver may be wrong, the option's name. */
 interface No {
   readonly reason: string;
   readonly option?: 'registrations' | 'onChallenge';
 }
 
 /**
- * True if the challenge describes the credential that is configured here. Without a fingerprint it describes none,
- * so it does not match.
+ * True if the challenge names the authentication that is configured for the sender. A legacy scheme without a
+ * fingerprint does not match, because the challenge then does not show which credential the seller has.
  */
 function authMatches(
   { delivery_auth: deliveryAuth }: ChallengeBody,
@@ -63,13 +63,15 @@ function authMatches(
 }
 
 interface Question {
-  /** Frozen, because the owner's function receives it before the answer is made from it. */
+  /** Frozen, because the owner's `onChallenge` receives it, and the answer is made from it afterwards. */
   readonly challenge: WebhookChallenge;
-  /** The agent URL of the sender. */
+  /** The agent URL of the verified sender. */
   readonly sender: string;
 }
 
-/** Returns the challenge to be decided, or the reason to refuse it without asking. */
+/**
+ * Returns the challenge that registrations or the owner must decide, or the reason to refuse it without asking them.
+ */
 function questionOf({ identity, reading }: ReadChallenge, hashes: Hashes): Question | No {
   const { agentUrl: sender, auth } = identity.sender;
   if (identity.scheme !== 'signature')
@@ -82,16 +84,17 @@ function questionOf({ identity, reading }: ReadChallenge, hashes: Hashes): Quest
   return { sender, challenge: Object.freeze({ ...body, authMatches: authMatches(body, auth, hashes) }) };
 }
 
-/** A challenge to decide, with the signal that aborts at the time limit, and the logger of the delivery. */
+/** A challenge that is being decided, with the signal that aborts at the time limit, and the logger of the delivery. */
 interface Asking extends Question {
   readonly signal: AbortSignal;
   readonly log: SafeLogger;
-  /** Called before the owner is asked. */
+  /** Called before `onChallenge`, so that a missed time limit is blamed on `onChallenge` and not on registrations. */
   readonly ownerAsked: () => void;
 }
 
 /**
- * Returns a yes, a no, or the failure of the owner's function. Rejects if the store of registrations cannot answer.
+ * Returns the accepted challenge, a refusal, or the failure of `onChallenge`. Rejects if the store of registrations
+ * cannot answer.
  */
 async function answerOf(
   { challenge, sender, signal, log, ownerAsked }: Asking,
@@ -117,7 +120,7 @@ async function answerOf(
   }
 }
 
-/** The reason for a no if neither registrations nor the owner can decide. */
+/** Returns the reason for a refusal if neither registrations nor the owner can decide. */
 function missing(
   { subscriber_id: subscriberId }: WebhookChallenge,
   registrations: ChallengeParts['registrations'],
@@ -126,7 +129,10 @@ function missing(
   return `registrations have no subscription of subscriber_id ${quoted(subscriberId ?? '')}, and onChallenge is missing: make subscriptions by registrations.subscribe, or give onChallenge for those that you make yourself`;
 }
 
-/** Decides within the time limit, because the seller waits. */
+/**
+ * Waits for the decision until the time limit, because the seller waits. After the limit it returns an unavailability
+ * (503), and ignores a late decision.
+ */
 async function asked(
   question: Question,
   parts: ChallengeParts,
@@ -149,8 +155,8 @@ async function asked(
 }
 
 /**
- * Answers a proof of control (verification.md §7.9). After a decision, yes or no, its nonce is marked as used. Without
- * one, the nonce stays unused, so that the seller may send the same bytes again.
+ * Answers a proof of control (verification.md §7.9). After a decision, yes or no, the delivery's nonce is stored as
+ * used. Without a decision the nonce stays unused, so that the seller may send the same bytes again.
  * @throws Fault (rejects) if a store cannot answer.
  */
 export async function answerChallenge(

@@ -1,6 +1,6 @@
 // Decides if this machine's clock is wrong, when a signature is outside its time window (verification.md §2.35).
-// Made by `misconfiguration.ts` when the first delivery fails check 5. It never accepts a delivery; if the clock is
-// wrong, the answer is 503 instead of 401.
+// Made by `misconfiguration.ts` when the first delivery fails check 5 (the time window) or 10 (the signature). It never
+// accepts a delivery; if the clock is wrong, the answer is 503 instead of 401.
 
 import type { LateDelivery, SetUpWatch, SignatureWindow } from '../auth/auth-contract.ts';
 import { windowHolds } from '../auth/rfc9421/checks.ts';
@@ -12,51 +12,61 @@ import type { SetUpKnowledge, SetUpParts, TrialPace } from './trial-pace.ts';
 /** Minimum time between two requests for the store's time. Ms. */
 const STORE_CLOCK_MS = 10_000;
 /**
- * Clocks that differ by less than this agree. It allows for the time of the request, and for a window that ends
- * meanwhile. Ms.
+ * Two clocks that differ by less than this agree. The request for the time takes a while, and a signature's time window
+ * may end meanwhile. Ms.
  */
 const AGREE_MS = 1_000;
-/** For this long after a delivery inside its window, this clock is taken to be right. Ms. */
+/** After a delivery inside its time window, this machine's clock is taken to be right for this long. Ms. */
 const INSIDE_MS = 600_000;
-/** Consecutive deliveries outside their windows that are needed as evidence against this clock. */
+/**
+ * The number of consecutive deliveries outside their time windows that count as evidence against this clock. If the
+ * store has a clock, it is the number of operators that sent such deliveries.
+ */
 const ROW = 3;
-/** Largest difference between the offsets of two consecutive deliveries in one series. Ms. */
+/** Largest difference in how far two consecutive deliveries of one series are off this clock. Ms. */
 const ALIKE_MS = 60_000;
 
 /**
- * A series of authentic deliveries outside their windows by similar amounts, without one inside its window between
- * them.
+ * A series of authentic deliveries outside their time windows by similar amounts, without a delivery inside its window
+ * between them.
  */
 interface Row {
-  /** `SetUpKnowledge.insideAt` when the series began. */
+  /**
+   * The value of `SetUpKnowledge.insideAt` when the series began. A later value means that a delivery was inside its
+   * window, which ends the series.
+   */
   readonly insideAt: number | undefined;
-  /** Time by which the last delivery was signed ahead of this clock. Ms. */
+  /** Time by which the last delivery was signed ahead of this clock; negative if behind. Ms. */
   offsetMs: number;
   count: number;
   readonly operators: Set<string>;
 }
 
-/** All times are from this process's clock, in Unix ms. */
+/** The state of the clock trial. All times are from this process's clock, in Unix ms. */
 interface ClockTrialContext extends SetUpParts {
   readonly known: SetUpKnowledge;
-  /** The last result of asking the store's clock. */
+  /**
+   * The last answer of the store to a request for its time. `offsetMs`: the time by which the store's clock was ahead.
+   * `at`: the time of the request.
+   */
   asked: { readonly offsetMs: number; readonly at: number } | undefined;
   row: Row | undefined;
-  /** The last error of this clock that a trial found. */
+  /** The last error of this machine's clock that a trial found. */
   found: Finding | undefined;
 }
 
 interface Finding {
-  /** Correction to be added to this clock. Ms. */
+  /** Correction to be added to this machine's clock. Ms. */
   readonly offsetMs: number;
-  /** Name of the store whose clock revealed the error. Absent if only signatures did. */
+  /** Name of the store whose clock revealed the error. Absent if only signatures revealed it. */
   readonly store?: string;
 }
 
 const within = (a: number, b: number, ms: number): boolean => Math.abs(a - b) < ms;
 
 /**
- * The time by which the store's clock is ahead of this one. Undefined if the store has no clock of its own.
+ * Returns the time in ms by which the store's clock is ahead of this one. Undefined if the store has no clock of its
+ * own.
  * @throws the store's errors.
  */
 async function storeOffset(context: ClockTrialContext): Promise<number | undefined> {
@@ -71,7 +81,9 @@ async function storeOffset(context: ClockTrialContext): Promise<number | undefin
   return offsetMs;
 }
 
-/** Returns a finding if the signature is inside its window by the store's clock but not by this machine's. */
+/**
+ * Returns this clock's error if the signature is inside its time window by the store's clock but not by this machine's.
+ */
 async function byStore(
   context: ClockTrialContext,
   window: SignatureWindow,
@@ -84,15 +96,16 @@ async function byStore(
 }
 
 /**
- * Host of the operator that publishes the keys. Several agents of one operator share a clock, so they count once.
+ * Returns the host of the operator that publishes the keys. Several agents of one operator share a clock, so they count
+ * once as evidence.
  */
 function operatorOf({ brandJsonUrl, agentUrl }: SenderEntry): string {
   return new URL(brandJsonUrl ?? agentUrl).host;
 }
 
 /**
- * Returns a finding if enough consecutive signed deliveries contradict this clock. If the store's clock agrees with
- * this one, the deliveries must be from three operators.
+ * Returns this clock's error if `ROW` consecutive signed deliveries contradict this clock. If the store has a clock,
+ * that clock has not shown the error, so the deliveries must be from `ROW` operators.
  */
 function byRow(
   context: ClockTrialContext,
@@ -114,14 +127,16 @@ function byRow(
   return shown < ROW ? undefined : { offsetMs };
 }
 
-/** An authentic delivery, and the error of this clock that it revealed, if any. */
+/**
+ * The result of a trial that proves something. `found`: the error of this clock; undefined if the delivery shows none.
+ */
 interface Tried {
   readonly found: Finding | undefined;
 }
 
 /**
- * Judges one delivery whose key was found and tried. Undefined if the delivery is not known to be authentic,
- * because it then proves nothing.
+ * Judges this clock by one late delivery. Undefined if the delivery proves nothing: its signature is wrong, or cannot
+ * be verified now while the store's clock shows no error.
  */
 async function tryClock(
   context: ClockTrialContext,
@@ -145,8 +160,8 @@ async function tryClock(
 const OUR_CLOCK = 'deliveries are answered 503 until it is corrected (NTP)';
 
 /**
- * The alarm's text. Without the store's clock it names other causes: the seller, or anybody who recorded its
- * deliveries.
+ * Returns the alarm's text. If only signatures revealed the error, the text names other causes: the seller's clock, or
+ * a replay of recorded deliveries.
  */
 function told({ offsetMs, store }: Finding): string {
   const seconds = Math.abs(Math.round(offsetMs / 1000));
@@ -166,8 +181,8 @@ function skewed({ raiseAlarm }: ClockTrialContext, found: Finding): Unavailabili
 }
 
 /**
- * Answers a late delivery by the known error of this machine's clock, without a new trial. Undefined if no error is
- * known, or if it does not explain this delivery.
+ * Answers a late delivery with 503 if the clock error that an earlier trial found explains it. Undefined if no error is
+ * known, or if the delivery is late by the corrected clock too.
  */
 function asKnown(
   context: ClockTrialContext,
@@ -175,14 +190,14 @@ function asKnown(
   arrivedAt: number,
 ): Unavailability | undefined {
   const { known, found } = context;
-  // `offsetMs` is undefined if a later delivery inside its window has disproved the finding.
+  // `offsetMs` is undefined if a later delivery inside its time window has disproved the clock error.
   if (!found || known.offsetMs === undefined) return undefined;
   return windowHolds(late.window, arrivedAt + known.offsetMs) ? skewed(context, found) : undefined;
 }
 
 /**
- * The senders to which this trial is charged. If no keys could be fetched, it is charged to one name that they all
- * share.
+ * Returns the senders whose limit of trials this trial counts against. If no keys could be fetched, all senders share
+ * one name.
  */
 function names({ candidates, undecided }: Awaited<ReturnType<LateDelivery['find']>>): Iterable<string> {
   if (candidates.length > 0) return new Set(candidates.map(({ sender }) => sender.agentUrl));
@@ -190,10 +205,12 @@ function names({ candidates, undecided }: Awaited<ReturnType<LateDelivery['find'
 }
 
 /**
- * Makes the function that decides, after check 5 failed, if this receiver's clock is wrong (verification.md §2.35).
- * It never accepts a delivery. It finds keys as for any delivery; after a wrong signature it verifies none of that
- * sender for a second. If keys cannot be fetched, only the store's clock can decide: with a clock years off, no
- * certificate is valid. It rejects with a Fault if the store's clock does not answer.
+ * Makes the function that decides, after check 5 (the time window) failed, if this receiver's clock is wrong
+ * (verification.md §2.35). It never accepts a delivery. It finds keys as for any delivery; after a signature that does
+ * not verify, it verifies none of that sender for a second.
+ *
+ * If keys cannot be fetched, only the store's clock can decide: to a clock that is years off, no TLS certificate is
+ * valid. It rejects with a Fault if the store's clock does not answer.
  */
 export function clockTrial(
   parts: SetUpParts,
@@ -210,12 +227,12 @@ export function clockTrial(
     for (const name of names(search)) {
       const own = search.candidates.filter(({ sender }) => sender.agentUrl === name);
       const tried = await pace.once(name, arrivedAt, async () => {
-        // Another trial may have found the clock to be wrong while this one waited.
+        // Another trial may have found the clock's error while this one waited.
         const before = asKnown(context, late, arrivedAt);
         return before ? { found: undefined } : tryClock(context, late, arrivedAt, own);
       });
       const ours = tried?.found ? skewed(context, tried.found) : asKnown(context, late, arrivedAt);
-      // The delivery is evidence once only, even if other senders publish the same key.
+      // The delivery has been used as evidence. It must not count again if another sender publishes the same key.
       if (ours || tried) return ours;
     }
     return undefined;

@@ -37,15 +37,18 @@ interface HandleContext extends ReadContext {
   readonly raiseAlarm: RaiseAlarm;
 }
 
-/** Adds warnings to an event. Their texts are in the chunk with the schemas, which is already loaded. */
+/**
+ * Adds warnings to an event. Their texts come from the chunk (file of the bundle) with the schemas, which is already
+ * loaded.
+ */
 async function warned(event: Event, codes: readonly WarningCode[]): Promise<Event> {
   const { eventWarning } = await import('../events/reading.ts');
   return withMembers(event, { warnings: [...event.warnings, ...codes.map((code) => eventWarning(code))] });
 }
 
 /**
- * The event for its handler: the first copy, with facts from the store and registrations. Rejects if registrations
- * cannot be looked up; no handler has run then.
+ * Returns the event for its handler: the first copy, with facts from the store and registrations. Rejects if
+ * registrations cannot be looked up; no handler has run then.
  */
 function eventToHandle(won: AdmittedEvent, context: HandleContext): Event | Promise<Event> {
   const { reemission, afterTerminal, afterFinal } = won.flags;
@@ -57,7 +60,7 @@ function eventToHandle(won: AdmittedEvent, context: HandleContext): Event | Prom
   return copy.event;
 }
 
-/** Converts the store's flags about an event to warnings. */
+/** Converts the store's flags about an event to codes of warnings. */
 function codesOf(
   { afterTerminal, afterFinal }: AdmittedEvent['flags'],
   { source }: Event,
@@ -65,7 +68,7 @@ function codesOf(
 ): WarningCode[] {
   const codes: WarningCode[] = [];
   if (afterTerminal) codes.push(terminal ? 'second_terminal_status' : 'after_terminal');
-  // For a pulled report it is normal to come after the final one (owed.md §7.5).
+  // A pulled report (fetched from the seller) normally comes after the final one (owed.md §7.5), so it gets no warning.
   if (afterFinal && source !== 'pull') codes.push('report_after_final');
   return codes;
 }
@@ -93,10 +96,7 @@ async function eventWithMore(
   return parseResult(event, resultSchemas);
 }
 
-/**
- * Returns facts of the store about media buys and subscriptions: the windows of a report, or the state of a
- * notification.
- */
+/** Returns members of an event that only the store knows: the windows of a report, or the state of a notification. */
 function accountOf(
   event: Event,
   { windows, claimedState }: AdmittedEvent['flags'],
@@ -106,7 +106,8 @@ function accountOf(
 }
 
 /**
- * The subscription that the event names. It has the owner's `ref` if registrations know it (subscriptions.md §5.1).
+ * Returns the subscription that the event names, with the owner's `ref` if registrations know it (subscriptions.md
+ * §5.1).
  */
 async function subscriptionOf(
   { sender, subscription }: Event,
@@ -118,8 +119,8 @@ async function subscriptionOf(
 }
 
 /**
- * The owner's handler for an event of kind `other` (verification.md §7.38), found by its exact name, then by its
- * wholesale feed family. Undefined if the payload does not fit.
+ * Returns the owner's handler for a notification (verification.md §7.38), by its exact name or else by its wholesale
+ * feed. Undefined if there is no such handler, or if the payload does not fit its family.
  */
 function notificationHandler(
   notifications: NotificationHandlers,
@@ -131,7 +132,10 @@ function notificationHandler(
   return name === undefined ? undefined : notifications[name];
 }
 
-/** Finds the owner's handler by the kind of event. The table's types ensure that the handler takes that event. */
+/**
+ * For each kind of event, the function that finds the owner's handler. The table's types ensure that the handler takes
+ * events of that kind.
+ */
 const HANDLER: {
   readonly [K in Event['kind']]: (
     handlers: Handlers,
@@ -143,12 +147,12 @@ const HANDLER: {
   other: ({ notifications }, event) => notifications && notificationHandler(notifications, event),
 };
 
-/** The handler for this event or, if the owner gave none, `other`. */
+/** Returns the handler for this event or, if the owner gave none, the handler `other`. */
 function handlerFor(handlers: Handlers, event: Event): Handler<never> {
   return HANDLER[event.kind](handlers, event as never) ?? handlers.other;
 }
 
-/** A run of a handler. Its lease is being renewed. */
+/** A run of a handler. Its lease is renewed until the run's end is recorded or the lease is over. */
 export interface HandledRun {
   readonly won: AdmittedEvent;
   readonly complete: CompleteRequest;
@@ -157,7 +161,7 @@ export interface HandledRun {
   readonly transaction: RunTransaction;
   /** The event that the handler receives. Undefined until it was read. */
   event: Event | undefined;
-  /** Start of the run, as `performance.now()`; `beganAt` is the same on the receiver's clock in Unix ms. */
+  /** Start of the run, as `performance.now()`. `beganAt` is the same time on the receiver's clock in Unix ms. */
   readonly began: number;
   readonly beganAt: number;
 }
@@ -167,7 +171,9 @@ export interface Dispatched {
   readonly kind: 'dispatched';
   readonly run: HandledRun;
   readonly end: RunEnd | DeadlineExceeded;
-  /** Stops renewing the lease. To be called once, when the run was completed, failed or given up. */
+  /**
+   * Stops renewing the lease. To be called once, when the run was completed, was recorded as failed, or was given up.
+   */
   readonly stop: () => void;
 }
 
@@ -176,9 +182,9 @@ interface DispatchContext extends HandleContext {
   readonly store: Store;
   readonly instruments: Pick<Instruments, 'handler'>;
   readonly running: Running;
-  /** Receiver's clock, Unix ms. */
+  /** Returns the time of the receiver's clock, Unix ms. */
   readonly now: () => number;
-  /** Aborts when the receiver has stopped. */
+  /** Returns the signal that aborts when the receiver has stopped. */
   readonly closed: () => AbortSignal;
 }
 
@@ -199,7 +205,7 @@ const RETURNED: RunEnd = { kind: 'returned' };
 
 /**
  * Reads the event, calls the handler, and waits for a transaction that the handler did not await. Never rejects.
- * @param end called with the result; a callback needs one promise less per delivery.
+ * @param end called with the result. A callback saves one promise per delivery.
  */
 async function work(
   run: HandledRun,
@@ -220,7 +226,7 @@ async function work(
     warnOfLostWrites(transaction, ctx);
     end(RETURNED);
   } catch (error) {
-    // The handler's own error is reported, not that of its transaction.
+    // The error of the transaction is ignored, because the handler's own error is reported.
     await settledTransaction(transaction)?.catch(() => {});
     end({ kind: 'threw', error });
   }

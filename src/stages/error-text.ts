@@ -6,7 +6,7 @@ import { isError } from '../shared/realms.ts';
 /** Longest `FailRequest.error`, in UTF-16 code units. */
 const MOST = 1_000;
 
-/** The message of a handler's error. It is well-formed and without NUL, so that every backend can store it. */
+/** Returns the message of a handler's error. It is well-formed and without NUL, so that every backend can store it. */
 export function errorText(error: unknown): string {
   return messageOf(error).slice(0, MOST).toWellFormed().replaceAll('\0', '\uFFFD');
 }

@@ -1,5 +1,5 @@
-// Test face of `src/stages`: what tests, bench and scripts import from it that no public entry exports.
-// Nothing in `src` imports it, and no bundle contains it (CONTRIBUTING.md).
+// Exports names of `src/stages` that tests, benchmarks and scripts need, and no public entry has.
+// Nothing in `src` imports this file, and no bundle contains it (CONTRIBUTING.md).
 
 export { acceptRequest, admit, type WonDelivery } from './admit.ts';
 export { type Authentic, authenticate, authenticateBody } from './authenticate.ts';

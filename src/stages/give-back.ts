@@ -1,5 +1,5 @@
 // Returns a leased event to the queue without running it, so that no attempt is charged (admission.md §4.3).
-// Called by the receiver, the worker and the operator, for example if `started` returns undefined.
+// Called by the receiver, the worker and redrives, for example if this process must not run the event now.
 
 import type { Config } from '../config/resolve-options.ts';
 import type { SafeLogger } from '../shared/logging.ts';
@@ -18,7 +18,7 @@ interface Unstarted extends EventName {
 }
 
 /**
- * Returns an event whose handler was not called to the queue. No attempt is charged. Never rejects.
+ * Puts an event back into the queue, because its handler was not called. No attempt is charged. Never rejects.
  * @param backoffMs time for which workers do not lease the event.
  */
 export async function giveBack(

@@ -1,6 +1,7 @@
 // Refuses a delivery by its method, media type, encoding or size, before any other check (verification.md §7.23 to
 // §7.26).
-// Called first for every delivery by `enter`; the receiver's ticket checks a streamed body with `guardBody`.
+// Called first for every delivery by `enter`. For a streamed body, `guardBody` is also called while its bytes arrive.
+// `guardAgentPush` is called later, when the URL's senders are known.
 
 import { quoted } from '../codec/printable.ts';
 import type { Config } from '../config/resolve-options.ts';
@@ -19,18 +20,18 @@ export interface GuardContext {
 }
 
 /**
- * Media type that client libraries of the agent transport send. It is accepted from senders whose token is in a
- * header of its own (verification.md §6.8).
+ * Media type with which client libraries of the agent transport send webhooks. It is accepted from senders that have a
+ * header of their own for the token, instead of `Authorization` (verification.md §6.8).
  */
 export const AGENT_PUSH = 'application/a2a+json';
 
 const TOKEN = "[!#$%&'*+.^_`|~0-9A-Za-z-]+";
 const QUOTED = '"(?:[\\t \\x21\\x23-\\x5b\\x5d-\\x7e\\x80-\\xff]|\\\\[\\t\\x20-\\x7e\\x80-\\xff])*"';
-/** Matches the media type (RFC 9110 §8.3.1). Its parameters are matched afterwards, one by one. */
+/** Matches the media type without its parameters (RFC 9110 §8.3.1), which are matched afterwards, one by one. */
 const MEDIA_TYPE = /^[^ \t;]*/;
 /**
- * Matches one parameter; empty ones are allowed (RFC 9110 §5.6.6). A single expression for all parameters could
- * split white space in exponentially many ways, on a header that anybody can send.
+ * Matches one parameter of a media type; empty ones are allowed (RFC 9110 §5.6.6). A single expression for all
+ * parameters could split white space in exponentially many ways, on a header that anybody can send.
  */
 const PARAMETER = new RegExp(`^[ \\t]*;[ \\t]*(?:(${TOKEN})=(${TOKEN}|${QUOTED}))?`);
 
@@ -43,12 +44,12 @@ function contentTypeProblem(
   return mediaTypeProblem(lines[0] ?? '', contentTypes);
 }
 
-/** A parameter's value: a token unchanged, or a quoted string without its quotes and escapes. */
+/** Returns the value of a parameter: a token unchanged, or a quoted string without its quotes and escapes. */
 function unquoted(value: string): string {
   return value.startsWith('"') ? value.slice(1, -1).replace(/\\(.)/gs, '$1') : value;
 }
 
-/** Type and subtype of a `Content-Type`, in lower case. Empty if there are none. */
+/** Returns type and subtype of a `Content-Type`, in lower case. Empty if there are none. */
 export function mediaName(type: string): string {
   return (MEDIA_TYPE.exec(type)?.[0] ?? '').toLowerCase();
 }
@@ -76,7 +77,7 @@ function parametersProblem(parameters: string): string | undefined {
 
 /**
  * Refuses the media type of the agent transport, unless the URL's senders use it or `contentTypes` includes it
- * (verification.md §7.25). The headers have passed `guardHeaders`.
+ * (verification.md §7.25). Called after `guardHeaders`.
  */
 export function guardAgentPush(
   headers: HeaderFields,
@@ -106,13 +107,13 @@ export function guardHeaders(
   return undefined;
 }
 
-/** The announced length of the body in bytes; undefined if the header holds no number. */
+/** Returns the announced length of the body in bytes; undefined if the header holds no number. */
 export function declaredLength(headers: HeaderFields): number | undefined {
   const declared = fieldValue(headers, 'content-length') ?? '';
   return /^[0-9]+$/.test(declared) ? Number(declared) : undefined;
 }
 
-/** Refuses a declared length over the limit before the body is read. The real length is checked too. */
+/** Refuses a declared length over the limit before the body is read. Afterwards `guardBody` checks the real length. */
 export function guardDeclaredLength(headers: HeaderFields, maxBodyBytes: number): Refusal | undefined {
   const declared = declaredLength(headers);
   if (declared === undefined || declared <= maxBodyBytes) return undefined;
@@ -126,7 +127,7 @@ export function guardBody(bytes: number, maxBodyBytes: number): Refusal | undefi
 }
 
 /**
- * Performs all checks of this file.
+ * Performs the checks of this file that do not depend on the sender.
  * @param rawBody the whole body, if it is available. Its real length is then checked, not the declared one.
  */
 export function guard(head: Head, context: GuardContext, rawBody?: Uint8Array): Guarded | Refusal {

@@ -6,7 +6,7 @@ import { ConfigError, Fault } from '../shared/errors.ts';
 import type { SafeLogger } from '../shared/logging.ts';
 import type { CompleteRequest, Store, TransactionRequest } from '../stores/store.ts';
 
-/** The state of a run's transactions. Only in `idle` may one begin. */
+/** The state of a run's transactions. A transaction may begin only in `idle`. */
 type Phase = 'idle' | 'under way' | 'committed' | 'settled';
 
 const REFUSED: Readonly<Record<Exclude<Phase, 'idle'>, string>> = {
@@ -58,12 +58,15 @@ export interface RunTransaction {
   phase: Phase;
   /** The error of the last transaction that did not commit. */
   failure: { readonly error: unknown } | undefined;
-  /** The open transaction. `last` is the last one that was requested, even while another was open. */
+  /**
+   * `current`: the transaction that began last. `last`: the transaction that was requested last, even if it was refused
+   * because another was open.
+   */
   current: Promise<unknown> | undefined;
   last: Promise<unknown> | undefined;
   /**
-   * The reason for which the run was ended from outside; its transaction is then ended too. A deadline does not set
-   * it, so a transaction may still commit after the deadline.
+   * The reason why the run was ended from outside, e.g. that its lease was lost. An open transaction is then ended too.
+   * The handler's deadline does not set `givenUp`, so a transaction may still commit after the deadline.
    */
   givenUp: Fault | undefined;
   /** Called when `givenUp` is set, to end the open transaction. */
@@ -114,14 +117,17 @@ async function commit<T>(of: RunTransaction, fn: (tx: unknown) => T | Promise<T>
   }
 }
 
-/** @throws ConfigError (rejects) if the store has no transactions, or none may begin. */
+/**
+ * Runs `fn` in a transaction that also completes the event.
+ * @throws ConfigError (rejects) if the store has no transactions, or if no transaction may begin now.
+ */
 export function transact<T>(of: RunTransaction, fn: (tx: unknown) => T | Promise<T>): Promise<T> {
   const begins = of.phase === 'idle';
   const next = commit(of, fn);
   if (begins) of.current = next;
   of.last = next;
-  // Prevents an unhandled rejection. If the handler does not await it, `settledTransaction` does, or the failure is
-  // logged.
+  // Prevents an unhandled rejection if the handler does not await the transaction. `settledTransaction` then awaits it,
+  // or the kept failure is logged.
   next.catch((error: unknown) => {
     of.failure = { error };
   });
@@ -134,8 +140,8 @@ export function isCommitted({ phase }: RunTransaction): boolean {
 }
 
 /**
- * Called after the handler settled: allows no further transaction, and waits for an open one that the handler may
- * not have awaited. Rejects with the error of such a transaction, because no other code has seen that error.
+ * Allows no further transaction after the handler settled, and waits for an open one that the handler may not have
+ * awaited. Rejects with the error of that transaction, because no other code has seen the error.
  */
 export function settledTransaction(of: RunTransaction): Promise<void> | undefined {
   if (of.phase === 'under way') return whenOver(of);

@@ -8,8 +8,8 @@ import { backgroundTimer } from '../shared/time-limits.ts';
 import type { Config } from '../config/resolve-options.ts';
 
 /**
- * The end of a handler's run. `lost`: the store says that another owner has the lease. `abandoned`: `maxRunMs` has
- * passed.
+ * The result of watching a handler's run. `lost`: the store says that another owner has the lease. `abandoned`:
+ * `maxRunMs` has passed.
  */
 export type RunEnd =
   | { readonly kind: 'returned' }
@@ -17,7 +17,7 @@ export type RunEnd =
   | { readonly kind: 'lost' }
   | { readonly kind: 'abandoned' };
 
-/** The deadline has passed, and the handler is still running. */
+/** The result of watching a run if the deadline has passed and the handler is still running. */
 export interface DeadlineExceeded {
   readonly kind: 'overrun';
   /** Resolves with the run's end. Never rejects. */
@@ -27,23 +27,23 @@ export interface DeadlineExceeded {
 /** Input for watching a run: the lease to renew, the limits, and the functions to call. */
 export interface WatchRequest {
   readonly store: Pick<Store, 'renew'>;
-  /** Owner and event of the lease. */
+  /** The event, and the owner of its lease. */
   readonly complete: Pick<CompleteRequest, 'sender' | 'key' | 'owner'>;
   readonly config: Pick<Config, 'leaseMs' | 'renewMs' | 'maxRunMs' | 'handlerDeadlineMs'>;
   readonly log: SafeLogger;
   /** Aborts when the receiver has stopped, because its store is then closed. */
   readonly closed: AbortSignal;
-  /** `Running.beat`. */
+  /** `Running.beat`, which tells the store that this process is alive. */
   readonly beat: () => void;
   /** Start of the run, on the clock of `performance.now()`. */
   readonly began: number;
   readonly abort: AbortController;
   /**
-   * Called if the lease is over. The handler's open transaction must then be ended, with `why` as its signal's
-   * reason.
+   * Called if the lease is lost or `maxRunMs` has passed. It ends the handler's open transaction, with `why` as the
+   * reason of the transaction's signal.
    */
   readonly givenUp: (why: Fault) => void;
-  /** Called once: with the run's end, or with the fact that the run goes on after its deadline. */
+  /** Called once: with the run's end, or at the deadline if the run still goes on. */
   readonly tell: (end: RunEnd | DeadlineExceeded) => void;
 }
 
@@ -51,9 +51,8 @@ export interface WatchRequest {
 export interface Watch {
   readonly request: WatchRequest;
   /**
-   * Time of the next renewal. The lease is renewed even after the deadline, until `maxRunMs`. JavaScript cannot
-   * stop a handler, and if its lease were released it could overlap with a second run. After `maxRunMs` the store
-   * counts a crash.
+   * Time of the next renewal of the lease. Renewals go on after the handler's deadline, until `maxRunMs`: JavaScript
+   * cannot stop a handler, and a second run must not overlap with it. After `maxRunMs` the store counts a crash.
    */
   renewAt: number;
   limitAt: number;
@@ -64,8 +63,8 @@ export interface Watch {
   isRenewing: boolean;
   hasEnded: boolean;
   /**
-   * Called with the run's end or with the overrun. After an overrun it is replaced, and the new function gets the
-   * later end.
+   * Called with the run's end, or with `overrun` at the deadline. After `overrun` it is replaced by a function that
+   * gets the later end.
    */
   tell: (end: RunEnd | DeadlineExceeded) => void;
 }
@@ -100,15 +99,15 @@ function schedule(watch: Watch, now: number): void {
 }
 
 /**
- * Performs the steps that are due: ends the wait at the deadline, renews the lease, or ends the run at `maxRunMs`.
- * Then sets the timer for the next step.
+ * Performs the actions that are due: ends the wait at the deadline, renews the lease, or ends the run at `maxRunMs`.
+ * Then sets the timer for the next time.
  */
 function look(watch: Watch): void {
   const { request, dueAt } = watch;
-  // The scheduled time is used if it is later, because a timer may fire a little early.
+  // A timer may fire a little early, so the scheduled time is used if it is later.
   const now = Math.max(dueAt, performance.now());
   if (now >= watch.deadlineAt) overrun(watch);
-  // Checked here, because an abort listener would cost one more per delivery.
+  // The signal is checked here, because listening to it would cost one more listener per delivery.
   if (request.closed.aborted) release(watch);
   else if (now >= watch.limitAt) giveUp(watch, 'abandoned');
   else if (now >= watch.renewAt) {
@@ -125,18 +124,18 @@ async function renew(watch: Watch): Promise<void> {
   watch.isRenewing = true;
   const isHeld = await isStillHeld(watch.request);
   watch.isRenewing = false;
-  // If the run was settled during the renewal, it is right that the lease is gone; that is no loss.
+  // If the run was settled during the renewal, the renewal fails because the lease has ended, not because it was lost.
   if (!isHeld && watch.limitAt !== Infinity && !watch.request.closed.aborted) giveUp(watch, 'lost');
 }
 
-/** Tries to renew the lease once. True if this process may still have it. */
+/** Tries to renew the lease once. Returns true if this process may still have the lease. */
 async function isStillHeld({ store, log, complete, config }: WatchRequest): Promise<boolean> {
   const { sender, key, owner } = complete;
   try {
     return (await store.renew({ sender, key, owner, leaseMs: config.leaseMs })) === 'renewed';
   } catch (error) {
-    // The lease may expire before the next try. If nobody could reach the store, it still accepts this owner's
-    // renewal. If another owner has the lease by then, the store says so.
+    // Returns true, although the lease may expire before the next try. If nobody could reach the store, the store will
+    // still accept the renewal. If another owner has the lease by then, the store will say so.
     log.warn({ err: error }, 'a lease could not be renewed');
     return true;
   }
@@ -162,12 +161,12 @@ function giveUp(watch: Watch, kind: 'lost' | 'abandoned'): void {
   endWatch(watch, { kind });
 }
 
-/** Stops renewing, and leaves the lease unchanged in the store. */
+/** Stops the renewals, and leaves the lease unchanged in the store. */
 function release(watch: Watch): void {
   watch.renewAt = watch.limitAt = Infinity;
 }
 
-/** Called when the handler has ended, so that the deadline no longer applies. */
+/** Reports the run's end: the handler has ended, or the lease is over. The deadline then no longer applies. */
 export function endWatch(watch: Watch, end: RunEnd): void {
   if (watch.hasEnded) return;
   watch.hasEnded = true;
@@ -175,7 +174,7 @@ export function endWatch(watch: Watch, end: RunEnd): void {
   watch.tell(end);
 }
 
-/** Ends the watch, because the run was settled or never will be. */
+/** Ends the watch, because the run was settled or never will be settled. */
 export function stopWatch(watch: Watch): void {
   release(watch);
   watch.deadlineAt = Infinity;

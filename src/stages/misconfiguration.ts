@@ -1,22 +1,26 @@
-// Remembers that verified deliveries have proved URL and clock right. If a signature fails, checks if one of them
-// is wrong (verification.md §2.34, §2.35).
-// Made once per receiver; `src/auth/rfc9421/verify.ts` calls it. The code of these trials is loaded for the first
+// Remembers that verified deliveries have proved this receiver's URL and clock to be right. If a signature fails,
+// checks if the URL or the clock is wrong (verification.md §2.34, §2.35).
+// Made once per receiver; called by `src/auth/rfc9421`. The code that checks URL and clock is loaded for the first
 // delivery that fails.
 
 import type { HeadRequest, SetUpWatch } from '../auth/auth-contract.ts';
 import { once } from '../shared/single-flight.ts';
 import { type BaseKnowledge, createTrialPace, type SetUpKnowledge, type SetUpParts } from './trial-pace.ts';
 
-/** The functions that distinguish mistakes in our set-up from mistakes of the sender. */
+/** The functions that find a mistake in this receiver's URL or clock, loaded on demand. */
 type Trials = Pick<typeof import('./clock-trial.ts'), 'clockTrial'> &
   Pick<typeof import('./url-trial.ts'), 'reencoded' | 'urlTrial'>;
 
-/** Most senders remembered. A trial for a forgotten sender may be repeated. */
+/**
+ * The largest number of senders for which the URL is remembered as right. When there are more, all are forgotten, and
+ * their deliveries may be tried for other URLs again.
+ */
 const MAX_SENDERS = 10_000;
 
 /**
- * Made once per receiver. For a delivery that verifies, only two values are written.
- * @param load called for the first delivery that fails.
+ * Makes the `SetUpWatch` of a receiver, which finds mistakes in the receiver's URL and clock. For a delivery that
+ * verifies, it writes only two values.
+ * @param load loads the functions that find mistakes, for the first delivery that fails.
  */
 export function createSetUpWatch(parts: SetUpParts, load: () => Promise<Trials>): SetUpWatch {
   const known: SetUpKnowledge = { insideAt: undefined, offsetMs: undefined };
@@ -46,7 +50,7 @@ export function createSetUpWatch(parts: SetUpParts, load: () => Promise<Trials>)
       const { url, urlNormalised } = request.delivery;
       const of = ofBase(request);
       const isOpen = urlNormalised || candidates.some(({ sender }) => !of.urlRight.has(sender.agentUrl));
-      // `verifyAndDispatch` was called without a request URL, so there is no evidence of another URL.
+      // If the caller (e.g. of `verifyAndDispatch`) passed no request URL, there is no evidence of another URL.
       if (url === undefined || !isOpen) return undefined;
       const { reencoded, byForms } = await trials();
       return (

@@ -1,4 +1,4 @@
-// Compares the token in a webhook with the registered one (verification.md §6.9).
+// Compares the token in a webhook with the token that was registered with the seller (verification.md §6.9).
 // Loaded on demand by `src/receiver/verify.ts`, after the sender is proved and before `admit`.
 
 import type { RaiseAlarm } from '../shared/alarms.ts';
@@ -20,19 +20,25 @@ export interface TokenContext {
   readonly raiseAlarm: RaiseAlarm;
 }
 
-/** True for a task envelope. An envelope of kind `other` is one only if its status is unknown. */
+/**
+ * True for an event from a task envelope: a task's status or a delivery report. For an event of kind `other`, that is
+ * so only if the task's status is unknown.
+ */
 const isTaskEnvelope = ({ kind, transport, warnings }: Event): boolean =>
   transport === 'tool' && (kind !== 'other' || warnings.some(({ code }) => code === 'unknown_status'));
 
 /**
- * The token in a task envelope. In other families the member `token` has another meaning. `null` is treated as
- * absent, because many senders write it so.
+ * Returns the token of a task envelope. In notifications the member `token` has another meaning. `null` counts as
+ * absent, because many senders write it for an absent member.
  */
 function tokenOf(event: Event): unknown {
   return isTaskEnvelope(event) ? present(event.envelope, 'token') : undefined;
 }
 
-/** Every token in the delivery's headers and body. If the body is unreadable, only those in the headers. */
+/**
+ * Returns every token in the delivery's headers and body. If the body is unreadable, only tokens in the headers are
+ * returned.
+ */
 function tokensOf(headers: HeaderFields, { reading }: Read | ReadChallenge): readonly unknown[] {
   const carried = [fieldValue(headers, PUSH_TOKEN_FIELD), reading.ok ? tokenOf(reading.event) : undefined];
   return carried.filter((token) => token !== undefined);
@@ -46,8 +52,9 @@ function warned<R extends Read | ReadChallenge>(read: R, code: WarningCode): R {
 }
 
 /**
- * The token that was registered for the operation of an agent-transport webhook. It is looked up here, because
- * other transports have the token in the body, which is read later. Asks the store.
+ * Returns the token that was registered for the operation of an agent-transport webhook. On that transport the token is
+ * in a header, so it is looked up in the store while the headers are available. Other transports have the token in the
+ * body, where it is compared later (`ofEvent`).
  */
 export async function registeredToken(
   { reading }: Read | ReadChallenge,

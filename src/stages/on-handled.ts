@@ -1,5 +1,6 @@
-// Reports the end of an event to `onHandled`, instruments and alarms (admission.md §2.14).
-// Called by `admit`, `settle` and the inbox, after the store has recorded the end.
+// Reports to `onHandled`, instruments and alarms that a run has ended, or that an event is DEAD or stale
+// (admission.md §2.14).
+// Called by the receiver, `admit`, `settle` and the inbox, after the store has recorded that.
 
 import type { RaiseAlarm } from '../shared/alarms.ts';
 import type { SafeLogger } from '../shared/logging.ts';
@@ -14,7 +15,7 @@ import { idsOf, runOf } from './ids.ts';
 import { readFrom, type ReadContext } from './read.ts';
 import type { EventName } from './running.ts';
 
-/** The result of a run. */
+/** The result of a run, with the time at which the run ended. */
 export interface RanTo {
   readonly state: Exclude<Handled['state'], 'stale'>;
   readonly error: string | undefined;
@@ -25,7 +26,7 @@ export interface RanTo {
 }
 
 /**
- * Functions that are called when a run has ended. One that nobody needs is absent, so that nothing is built for it.
+ * Functions that report the end of an event. A function that nobody needs is absent, so that no report is built for it.
  */
 export interface RunObserver {
   /** Called when a run of this process has ended and the store has recorded it. */
@@ -36,7 +37,7 @@ export interface RunObserver {
   readonly stale?: (event: Event, deliveryId: string) => void;
 }
 
-/** The members of `Handled` that describe the event. */
+/** Returns the members of `Handled` that describe the event. */
 function factsOf(
   event: Event | undefined,
 ): Pick<Handled, 'url' | 'taskId' | 'operationId' | 'kind' | 'family' | 'status'> {
@@ -51,7 +52,7 @@ function factsOf(
   };
 }
 
-/** The report about an ended run of this process, after the store has recorded it. */
+/** Makes the report about an ended run of this process, after the store has recorded the end. */
 function ranOf(run: HandledRun, { state, error, endedAt, arrivedAt }: RanTo): Handled {
   const { won, event, complete } = run;
   const waitedMs = won.waitedMs ?? (arrivedAt === undefined ? 0 : Math.max(0, run.beganAt - arrivedAt));
@@ -68,7 +69,7 @@ function ranOf(run: HandledRun, { state, error, endedAt, arrivedAt }: RanTo): Ha
   });
 }
 
-/** Passes the end of each run to `onHandled` and the instruments. */
+/** Returns the functions that pass the end of each event to `onHandled` and the instruments. */
 export function observedBy({ instruments }: Pick<EndedContext, 'instruments'>): RunObserver {
   return {
     ran: (run, to) => instruments.handled?.(ranOf(run, to)),
@@ -81,13 +82,13 @@ export interface EndedContext extends ReadContext {
   readonly raiseAlarm: RaiseAlarm;
   readonly instruments: Pick<Instruments, 'handled'>;
   readonly logger: SafeLogger;
-  /** Receiver's clock, Unix ms. */
+  /** Returns the time of the receiver's clock, Unix ms. */
   readonly now: () => number;
 }
 
 /**
- * The report about a delivered event that is older than the newest status applied to its task; its handler did not
- * run.
+ * Makes the report about a delivered event that is older than the newest status applied to its task. The event's
+ * handler did not run.
  */
 function staleOf(event: Event, id: string): Handled {
   const { sender, idempotencyKey: key } = event;
@@ -105,7 +106,7 @@ function staleOf(event: Event, id: string): Handled {
   });
 }
 
-/** The stored event. Undefined if its body was deleted or can no longer be parsed. */
+/** Parses the stored body of an event. Undefined if the body was deleted or can no longer be parsed. */
 export function storedEvent(
   { sender, body, source, url }: Pick<InboxRecord, 'sender' | 'body' | 'source' | 'url'>,
   context: ReadContext,
@@ -127,8 +128,8 @@ async function recordOf(
 }
 
 /**
- * Reports the end of an event that the store decided without a run: no runs are left, or its task has a newer
- * status. Alarm and hook receive facts from the stored record. Never rejects.
+ * Reports an event that the store ended without a run, because no runs are left or its task has a newer status. Alarm
+ * and hook receive facts from the stored record. Never rejects.
  */
 export async function tellEnded(
   name: EventName,
@@ -141,13 +142,17 @@ export async function tellEnded(
   const event = record && storedEvent(record, context);
   const { waitedMs, ...told } = endOf(name, record, event, context);
   if (state === 'dead') raiseDead(told, 'its runs are used up', context.raiseAlarm);
-  // The last error of a stale event is from an earlier run that would have been repeated, so it is left out.
+  // A stale event has not failed. Its last error is from an earlier run that would have been repeated, so the error is
+  // left out.
   const { lastError, ...facts } = told;
   const why = state === 'dead' && lastError !== undefined && { error: lastError };
   handled?.(Object.freeze({ ...facts, ...factsOf(event), state, waitedMs, durationMs: 0, ...why }));
 }
 
-/** Known facts about the ended event. Only its name if the store cannot return the record. */
+/**
+ * Returns the known facts about the ended event. If the store cannot return its record, these are little more than its
+ * name.
+ */
 function endOf(
   { sender, key }: EventName,
   record: InboxRecord | undefined,

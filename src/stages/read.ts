@@ -1,7 +1,7 @@
-// Reads an authentic body into an event, and into the facts that the store compares and keeps: the claim
+// Reads an authentic body into an event, and into the claim: the facts that the store compares and keeps
 // (verification.md §7).
-// Called by the receiver after `authenticate`. It does no I/O. An unreadable body is answered only after `admit`
-// has marked its nonce as used.
+// Called by the receiver after `authenticate`. It does no I/O. An unreadable body is answered only after `admit` has
+// stored the delivery's nonce as used.
 
 import type { Identity } from '../auth/auth-contract.ts';
 import { canonicalJson } from '../codec/canonical-json.ts';
@@ -24,12 +24,12 @@ import { storedId } from './ids.ts';
 import { windowsOf } from './reported-windows.ts';
 import { stateClaim } from './notified-states.ts';
 
-/** Members that are ignored when the contents of two deliveries are compared, at any depth. */
+/** Members that are ignored, at any depth, when the payloads of two terminal statuses are compared. */
 const LEFT_OUT: ReadonlySet<string> = new Set(['idempotency_key', 'timestamp', 'metadata']);
 
 /**
- * SHA-256 of the content of a terminal status, in lower-case hex (verification.md §2.19). The content is status and
- * data. If there is no data, it is the payload without its keys, timestamps and metadata.
+ * Returns the SHA-256, in lower-case hex, of the content of a terminal status (verification.md §2.19). The content is
+ * status and data. If there is no data, it is the status and the payload without the members in `LEFT_OUT`.
  */
 export function terminalHash(
   { status, data, envelope }: TaskEvent,
@@ -49,12 +49,11 @@ interface ReadBase {
   readonly rawBody: Uint8Array;
 }
 
-/** Facts about the bytes in addition to their sender. */
+/** Known facts about the bytes of a body. */
 interface Known {
   /** SHA-256 of the bytes in hex. */
   readonly hash?: string | undefined;
   readonly source?: EventChannel | undefined;
-  /** The URL at which the bytes arrived. */
   readonly url?: string | undefined;
 }
 
@@ -77,14 +76,14 @@ interface Unreadable extends Eventless {
   readonly reading: Exclude<EventReading, Readable>;
 }
 
-/** A proof of control: it contains no event, and asks for a decision instead. */
+/** A proof of control. It contains no event: the seller asks the receiver for a decision instead. */
 export interface ReadChallenge extends Eventless {
   readonly reading: ChallengeReading;
 }
 
 /**
- * The result of reading an authentic body: an event, or the reason why it has none. The reason is answered only
- * after `admit`.
+ * The result of reading an authentic body: an event, or the reason why it has none. The refusal is sent only after
+ * `admit` has stored the nonce.
  */
 export type Read = ReadEvent | Unreadable;
 
@@ -98,7 +97,7 @@ export interface ReadContext {
 /** The sender, with its format if it is registered with one. */
 export type Origin = Pick<SenderEntry, 'agentUrl' | 'format'> & Partial<Pick<SenderEntry, 'edition'>>;
 
-/** Parses a known sender's bytes: those of this delivery, or a stored first copy. */
+/** Parses the bytes of a known sender: the body of this delivery, or a stored first copy. */
 export function readFrom(
   sender: Origin,
   bytes: Uint8Array,
@@ -117,8 +116,8 @@ export function readFrom(
 }
 
 /**
- * Most media buys of one report that the store looks up, one by one. For further media buys, it is not noticed if a
- * report comes after the final one.
+ * The largest number of media buys of one report that the store looks up. For further media buys, there is no warning
+ * that the report came after their final report.
  */
 const MAX_REPORTED_BUYS = 100;
 
@@ -137,10 +136,16 @@ function reportClaim(
   };
 }
 
-/** True for a pulled state, which may come at any time, even after the last report (owed.md §7.5). */
+/**
+ * True for a state that was pulled (fetched from the seller). It may come at any time, even after the last report
+ * (owed.md §7.5).
+ */
 const isPulledState = ({ kind, source }: Event): boolean => kind === 'other' && source === 'pull';
 
-/** Row of the media buy that an event names, in its data or at the top of its body (payload of another family). */
+/**
+ * Returns the id of the row of the media buy that an event names, in its data or (notifications) at the top of its
+ * body.
+ */
 function mediaBuyRow({ data, envelope }: Event, hashes: Hashes): string | undefined {
   const named = isJsonObject(data) ? textMember(data, 'media_buy_id') : undefined;
   const id = named ?? textMember(envelope, 'media_buy_id');
@@ -152,7 +157,10 @@ function claimMediaBuy(claim: Writable<EventClaim>, event: Event, instant: strin
   if (id !== undefined) claim.mediaBuy = { id, instant };
 }
 
-/** Rows of the media buys that an event concerns, except those for which it reports windows. */
+/**
+ * Returns the ids of the rows of the media buys that an event concerns, except those for which the event reports
+ * windows.
+ */
 function streamsOf(event: Event, { report }: EventClaim, hashes: Hashes): readonly string[] {
   if (!report) return [mediaBuyRow(event, hashes) ?? []].flat();
   const windows = new Set(report.windows?.map(({ id }) => id));
@@ -186,15 +194,15 @@ function operationRow({ operationId }: TaskEvent, hashes: Hashes): string | unde
 }
 
 /**
- * The part of a result that is compared. For an error it is the code, because channels word and shape the same
- * error differently.
+ * Returns the part of a result that is compared between channels. For an error this is the code, because channels word
+ * and shape the same error differently.
  */
 const saysOf = (data: unknown, error: TaskEvent['error']): object =>
   error === undefined ? { data: data ?? null } : { error: error.code ?? error.message };
 
 /**
- * The facts about a task's status that are compared across channels. A terminal status is compared by its data,
- * wherever the channel has put the data.
+ * Returns the facts about a task's status that are compared between channels. A terminal status is compared by its
+ * data, wherever the channel puts the data.
  */
 function toldClaim(
   { source, status, data, error }: TaskEvent,
@@ -213,21 +221,24 @@ function toldClaim(
   };
 }
 
-/** Parts that are needed to make a claim, which is the facts about an event for the store. */
+/** The parts that are needed to make a claim: the facts about an event that the store compares and keeps. */
 export interface ClaimContext extends Pick<ReadContext, 'hashes'> {
   /** If set, the receiver has registrations, so other channels than webhooks may report on a task. */
   readonly registrations: EventRegistrations | undefined;
   readonly edition: Pick<Edition, 'changedPayload' | 'fingerprint' | 'secondTerminal'>;
-  /** The URL of registrations at which the body arrived. */
+  /** The URL at which the body arrived, as registrations name it. Absent if registrations did not give out the URL. */
   readonly via?: OurUrl | undefined;
   /**
-   * True for an observation from another channel than webhooks. It is never compared with copies that a seller
-   * repeats.
+   * True for an observation: an event that came by another channel than webhooks. `claimOf` then adds no hashes for
+   * comparison with other deliveries, and no state of a notification.
    */
   readonly isObserved?: boolean;
 }
 
-/** Hashes for comparing a delivery with other copies of its event, and with other terminal statuses of its task. */
+/**
+ * Returns the hashes by which a delivery is compared with other copies of its event, and with other terminal statuses
+ * of its task.
+ */
 function comparedHashes(
   { event, terminal, inexact }: Readable,
   { edition, hashes }: ClaimContext,
@@ -242,8 +253,8 @@ function comparedHashes(
 }
 
 /**
- * Adds the facts that depend on the event's kind. Reports and other families are not ordered, and may run in
- * parallel (admission.md §5.1).
+ * Adds the facts that depend on the event's kind. Only tasks are ordered; reports and notifications may run in parallel
+ * (admission.md §5.1).
  */
 function claimKind(claim: Writable<EventClaim>, reading: Readable, context: ClaimContext): void {
   const { event, at = reading.instant } = reading;
@@ -259,7 +270,7 @@ function claimKind(claim: Writable<EventClaim>, reading: Readable, context: Clai
 }
 
 /**
- * The claim of an event, which is the facts that the store compares and keeps.
+ * Makes the claim of an event: the facts that the store compares and keeps.
  * @param rawHash SHA-256 of the body in hex, if it was computed before.
  */
 export function claimOf(
@@ -284,7 +295,7 @@ export function claimOf(
   return claim;
 }
 
-/** The branches look alike, but are needed for the types: each reading has its own kind of `Read`. */
+/** Both branches look alike, but TypeScript needs them: each type of `reading` belongs to a type of result. */
 function unreadable(
   base: ReadBase,
   reading: Exclude<EventReading, Readable> | ChallengeReading,
@@ -297,7 +308,7 @@ export function isChallenge(body: Read | ReadChallenge): body is ReadChallenge {
 }
 
 /**
- * True for a delivery report, even one that does not fit the schema and is therefore passed to the handler `other`.
+ * True for a delivery report. A report that does not fit the schema counts too; it is passed to the handler `other`.
  */
 export const isReport = ({ kind, warnings }: Event): boolean =>
   kind === 'delivery-report' || warnings.some(({ code }) => code === 'invalid_delivery_report');
@@ -313,7 +324,7 @@ export function beyondReports({ identity, reading }: Read | ReadChallenge): Refu
   return refused('webhook_mode_mismatch', 'HMAC came with another event than a delivery report');
 }
 
-/** Performs check 14, then the envelope rules of verification.md §7. No I/O. */
+/** Performs check 14 (the body is strict JSON), then the envelope rules of verification.md §7. No I/O. */
 export function read(
   { rawBody, identity, url }: Authentic,
   context: ReadContext & Pick<ClaimContext, 'registrations'>,

@@ -1,5 +1,6 @@
-// The windows for which a delivery report has data, as facts for the store and in the form for the handler (owed.md
-// §3.1). `read` makes the facts, `dispatch` the handler's form; the reconciler's pulls use both.
+// Converts the windows (periods) for which a delivery report has data to facts for the store, and to the form for the
+// handler (owed.md §3.1).
+// `read` makes the facts, `dispatch` the handler's form, also for reports that the reconciler has fetched.
 
 import { isJsonObject, textMember } from '../codec/members.ts';
 import { MAX_TEXT } from '../codec/printable.ts';
@@ -11,19 +12,19 @@ import type { ClaimedWindow, WindowClaim } from '../stores/store.ts';
 import { isTerminalBuy } from '../windows/ends.ts';
 import { storedId } from './ids.ts';
 
-/** Types of reports that change data which was reported before. */
+/** Types of reports that change figures of an earlier report. */
 const REVISIONS: ReadonlySet<DeliveryReport['notification_type']> = new Set(['adjusted', 'window_update']);
 
-/** Statuses of a row that does not yet have data. */
+/** Statuses of a media buy for which the report has no figures yet. */
 export const WITHOUT_DATA: ReadonlySet<unknown> = new Set(['reporting_delayed', 'failed']);
 
-/** Returns the windows that a report has rows for; none if its period is not valid. */
+/** Returns the windows of the media buys in a report; none if the report's period is not valid. */
 export function windowsOf(report: DeliveryReport, hashes: Hashes): readonly WindowClaim[] {
   const [start, end] = [msIn(report.reporting_period?.start), msIn(report.reporting_period?.end)];
   if (start === undefined || end === undefined) return [];
   const windows = new Map<string, WindowClaim>();
   for (const row of (report.media_buy_deliveries ?? []).slice(0, MAX_REPORTED_WINDOWS)) {
-    // The media buy's id is kept unchanged, so a row with a longer id is skipped.
+    // The store keeps the media buy's id unchanged, so a media buy with an id over `MAX_TEXT` is skipped.
     if (row.media_buy_id.length > MAX_TEXT) continue;
     const id = storedId(row.media_buy_id, hashes);
     const window = windowOf(report, row);
@@ -53,10 +54,13 @@ function windowOf(
 const msIn = (text: string | null | undefined): number | undefined =>
   typeof text === 'string' ? parseInstant(text)?.ms : undefined;
 
-/** Longest stage name in characters, because it is a seller's text that is stored with each media buy. */
+/**
+ * Longest `stage` in characters. It is limited, because a seller chooses the text, and the store keeps it with each
+ * media buy.
+ */
 const MAX_STAGE = 64;
 
-/** The measurement window that the row's packages name; if none does, the row's own. */
+/** Returns the measurement window that the packages of a media buy name or, if none does, the media buy's own. */
 function stageOf({ by_package: packages, measurement_window: own }: MediaBuyDelivery): string {
   const named = packages?.flatMap((one) =>
     isJsonObject(one) ? (textMember(one, 'measurement_window') ?? []) : [],
@@ -66,9 +70,9 @@ function stageOf({ by_package: packages, measurement_window: own }: MediaBuyDeli
 }
 
 /**
- * The windows in the form for the handler. Those that do not match the known windows of their media buy are left
- * out.
- * @param report the report whose windows `claimed` has.
+ * Returns the windows in the form for the handler. A window that does not match the known windows of its media buy is
+ * left out.
+ * @param report the report whose windows the store returned as `claimed`.
  */
 export function reportWindows(
   claimed: readonly ClaimedWindow[],

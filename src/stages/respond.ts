@@ -1,4 +1,5 @@
-// Converts a verdict to status, headers and body; it has the table of answers (admission.md §2.2).
+// Converts a verdict (the result of a delivery) to status, headers and body, by the table of answers (admission.md
+// §2.2).
 // Called by `finishOutcome` for every answer. Pure; no answer contains exception text, key ids or reasons.
 
 import type { RefusedCode } from '../shared/codes.ts';
@@ -15,7 +16,7 @@ type RefusalReply =
 const UNAUTHENTIC: RefusalReply = { status: 401 };
 const LIMITED: RefusalReply = { status: 429 };
 
-/** The answer for each refusal code. A code without a row does not compile. The README has the same table. */
+/** The answer for each refusal code. A code without an entry does not compile. The README has the same table. */
 export const ANSWERS: Readonly<Record<RefusedCode, RefusalReply>> = {
   method_not_allowed: { status: 405, allow: 'POST' },
   unsupported_media_type: { status: 415 },
@@ -69,7 +70,7 @@ const reply = (status: number, headers: Readonly<Record<string, string>> = {}, b
 const jsonReply = (status: number, body: object): Reply =>
   reply(status, { 'Content-Type': 'application/json' }, JSON.stringify(body));
 
-/** Rounded up to whole seconds, so that a sender never comes back too early. */
+/** Returns the header `Retry-After`, rounded up to whole seconds so that a sender never comes back too early. */
 const retryAfter = (ms: number): Reply['headers'] => ({ 'Retry-After': String(Math.ceil(ms / 1000)) });
 
 function refusalReply(refusal: Refusal, retryAfterMs: number): Reply {
@@ -81,7 +82,8 @@ function refusalReply(refusal: Refusal, retryAfterMs: number): Reply {
     case 409:
       return jsonReply(answer.status, { error: { code, message: answer.message } });
     case 401:
-      // Sellers retry after a bearer 401, but give the event up after a `Signature` 401 (verification.md §6.4).
+      // Sellers send the event again after a `Bearer` 401, but give it up after a `Signature` 401 (verification.md
+      // §6.4).
       return refusal.challenge === 'bearer'
         ? reply(401, { 'WWW-Authenticate': 'Bearer error="invalid_token"' })
         : reply(401, { 'WWW-Authenticate': `Signature error="${code}"` });
@@ -95,10 +97,10 @@ function refusalReply(refusal: Refusal, retryAfterMs: number): Reply {
   }
 }
 
-/** One frozen object for all 200 answers. */
+/** One frozen object for all 200 answers without a body. */
 const OK_REPLY: Reply = Object.freeze({ status: 200, headers: Object.freeze({}), body: '' });
 
-/** The reply to the sender. Pure; it is built so that it cannot contain exception text, key ids or reasons. */
+/** Returns the reply to the sender. Pure; it is built so that it cannot contain exception text, key ids or reasons. */
 export function respond(verdict: Verdict, retryAfterMs: number): Reply {
   switch (verdict.kind) {
     case 'accepted':

@@ -1,5 +1,5 @@
-// Records the events that this process is running. So none starts twice, and suspects run one at a time
-// (admission.md §4.6, §4.7).
+// Records the events that this process is running, so that none starts twice. Suspects (events whose process ended
+// while running them) run one at a time (admission.md §4.6, §4.7).
 // Made once per receiver; used by `admit`, `dispatch`, the worker and redrives.
 
 import { requestsMayShare } from '../shared/single-flight.ts';
@@ -7,7 +7,7 @@ import type { SafeLogger } from '../shared/logging.ts';
 import type { Config } from '../config/resolve-options.ts';
 import type { Store } from '../stores/store.ts';
 
-/** Identifies an event as the store does. */
+/** Identifies an event as the store does: by sender and idempotency key. */
 export interface EventName {
   readonly sender: string;
   readonly key: string;
@@ -15,11 +15,11 @@ export interface EventName {
 
 /** An event whose handler is about to be called. */
 export interface RunStart extends EventName {
-  /** Derived from sender and key. */
+  /** The event's id for handlers, derived from sender and key. */
   readonly deliveryId: string;
   /** True if the process of an earlier run ended while it had the lease (admission.md §4.6). */
   readonly suspect: boolean;
-  /** Present for deliveries only. */
+  /** The id of the event's task. Present for deliveries only. */
   readonly taskId?: string | undefined;
 }
 
@@ -28,16 +28,16 @@ export interface Running {
   /** Returns the id of this process, which is stored with its leases. */
   readonly process: () => string;
   readonly has: (deliveryId: string) => boolean;
-  /** Returns the key of the event of this task that this process runs; undefined if there is none. */
+  /** Returns the idempotency key of the event that this process runs for this task; undefined if there is none. */
   readonly keyOf: (sender: string, taskId: string) => string | undefined;
   readonly all: () => readonly EventName[];
   readonly hasSuspect: () => boolean;
   /**
-   * Reserves this process's only slot for suspects, then calls `ask` to lease one. If two suspects ran at once,
-   * each would be charged with the other's crash. If the slot is taken, resolves with `undefined` without calling
-   * `ask`.
+   * Reserves this process's only slot for suspects, then calls `ask` to lease one. Two suspects must not run together,
+   * because each would be charged with the other's crash. If a suspect runs or the slot is reserved, resolves with
+   * `undefined` without calling `ask`.
    *
-   * If `isLeased` is true for the answer, the slot stays reserved until `begin` or `release`, at most for
+   * If `isLeased` is true for the answer of `ask`, the slot stays reserved until `begin` or `release`, at most for
    * `leaseMs`. If `ask` rejects, the lease may have been granted all the same, so the slot stays reserved for
    * `leaseMs`.
    * @param holder a delivery id, or `WORKER`.
@@ -59,12 +59,13 @@ export interface Running {
    * Called when a lease is renewed: tells the store that this process is alive, once for all leases. Never rejects.
    */
   readonly beat: () => void;
-  /** Tells the store at once that this process is alive. Rejects if the store cannot be reached. */
+  /** Tells the store now that this process is alive. Rejects if the store cannot be reached. */
   readonly announce: () => Promise<void>;
 }
 
 /**
- * Reserves the slot for suspects for a worker that does not yet know the event it will lease. It is no delivery id.
+ * The name under which a worker reserves the slot for suspects, before it knows the event that it will lease. No
+ * delivery id is equal to it.
  */
 export const WORKER = 'worker';
 
@@ -77,33 +78,36 @@ export interface RunningOptions {
 
 interface RunningEvent extends EventName {
   readonly suspect: boolean;
-  /** Until this time of `performance.now()` the event counts as running. */
+  /** The event counts as running until `performance.now()` reaches this time, even if no end is reported. */
   readonly until: number;
-  /** Name of the event's task. */
+  /** Sender and id of the event's task, as one text. */
   readonly task: string | undefined;
-  /** Calls of the function from `begin` that are still expected. */
+  /**
+   * Number of calls that the function returned by `begin` still expects. At 0 the event no longer counts as running.
+   */
   left: number;
 }
 
 /**
- * The store is told that the process lives when this share of `renewMs` has passed. Less than 1, because timers
- * fire a little early, and every renewal of a single lease should tell it.
+ * The part of `renewMs` that must pass before the store is told again that this process is alive. Every renewal of a
+ * lease should tell the store, but timers fire a little early. So this part is less than 1.
  */
 const BEAT_SHARE = 0.9;
 
 const taskName = (sender: string, taskId: string): string => `${sender} ${taskId}`;
 
 export function createRunning({ store, config, logger, newId }: RunningOptions): Running {
-  // On a runtime where a request can die before its end, its runs would count as running for `maxRunMs`. So nothing
-  // is remembered there.
+  // On some runtimes a request can die before its end, and its runs would count as running for `maxRunMs`. So no run is
+  // remembered there.
   const remembers = requestsMayShare();
   const { leaseMs, renewMs, maxRunMs } = config;
   const runs = new Map<string, RunningEvent>();
-  /** Delivery ids of running events, by task. */
+  /** Delivery ids of running events, by sender and task. */
   const tasks = new Map<string, string>();
   let beatenAt = -Infinity;
   let reserved = { holder: '', until: -Infinity };
-  // Made at first use, because some runtimes give no random values before the first request.
+  // The id of this process. It is made at first use, because some runtimes give no random values before the first
+  // request.
   let id: string | undefined;
   const process = (): string => (id ??= newId());
 
@@ -141,15 +145,15 @@ export function createRunning({ store, config, logger, newId }: RunningOptions):
     if (reserved.holder === holder) reserved = { holder: '', until: -Infinity };
   }
 
-  /** True if another suspect runs, or its slot is reserved. */
+  /** True if another suspect runs, or if another holder has reserved the slot for suspects. */
   function isSuspectTaken(deliveryId: string): boolean {
     return hasSuspect() || (isReserved() && reserved.holder !== deliveryId);
   }
 
   async function announce(): Promise<void> {
     beatenAt = performance.now();
-    // Every lease was renewed within the last `renewMs`. So the row of a dead process expires no later than its
-    // leases, and none of them seems to belong to a living process.
+    // Every lease was renewed less than `renewMs` ago, so it lasts at least as long as this row. Otherwise an expired
+    // lease of a dead process would seem to belong to a living process.
     await store.alive?.({ process: process(), forMs: leaseMs - renewMs });
   }
 
@@ -188,8 +192,8 @@ export function createRunning({ store, config, logger, newId }: RunningOptions):
     beat() {
       if (!store.alive || performance.now() - beatenAt < BEAT_SHARE * renewMs) return;
       announce().catch((error: unknown) => {
-        // This ends no run. A crash that the store charges wrongly is taken back when this process reaches the
-        // store again.
+        // This failure ends no run. If the store wrongly charges a crash, the charge is taken back when this process
+        // reaches the store again.
         logger.warn({ err: error }, 'the store could not record that this process is alive');
       });
     },

@@ -1,5 +1,6 @@
 // Reports that a task has ended a second time: by another channel, or under another idempotency key
-// (verification.md §2.19, admission.md §5.4a).
+// (verification.md §2.19, admission.md §5.4a). Also reports that the end of a task was dropped, because its idempotency
+// key was used before for something else.
 // Called by `admit` and `observe`, after the store decided.
 
 import type { Alarm, RaiseAlarm } from '../shared/alarms.ts';
@@ -13,8 +14,8 @@ import type { ReadEvent } from './read.ts';
 type First = NonNullable<Extract<AcceptDecision, { kind: 'done' }>['first']>;
 
 /**
- * Answers an event of a task whose end another channel reported before. Its handler does not run, whatever its
- * content is.
+ * Answers an event of a task whose end another channel reported first. The event's handler does not run, whatever the
+ * event says.
  */
 export async function toldBefore(
   { source, hash }: First,
@@ -53,8 +54,8 @@ const idsIn = ({ taskId, operationId }: Event): object => ({
 });
 
 /**
- * The effect of a second end, by the store's decision, for the alarm. After other decisions no alarm is raised
- * (verification.md §2.19).
+ * For each decision of the store about a second end of a task, the effect as the alarm tells it. After other decisions
+ * no alarm is raised (verification.md §2.19).
  */
 const SECOND: Partial<Record<AcceptDecision['kind'], string>> = {
   won: 'its handler runs',
@@ -72,7 +73,8 @@ const HOW_TO_LEARN =
   'Its handler does not run. Poll the task (docs/poll.md), or ask for it by get_task_status. Ask the seller to use a key for one event only';
 
 /**
- * Raises alarms about second ends of a task that a call of `Store.accept` revealed (admission.md §5.4a).
+ * Raises alarms if a call of `Store.accept` revealed a second end of a task, or dropped the end of a task (admission.md
+ * §5.4a).
  * @returns the warnings for the event.
  */
 export function tellEnds(result: AcceptResult, event: Event, raiseAlarm: RaiseAlarm): readonly WarningCode[] {
@@ -93,7 +95,8 @@ export function tellEnds(result: AcceptResult, event: Event, raiseAlarm: RaiseAl
 }
 
 /**
- * Adds the warnings to the event in a verdict. For an event that will be handled, the store's flags add them later.
+ * Adds the warnings to the event in a verdict. An event that will be handled gets its warnings later, from the store's
+ * flags.
  */
 export async function withWarnings(verdict: Verdict, codes: readonly WarningCode[]): Promise<Verdict> {
   if (!('event' in verdict)) return verdict;

@@ -1,7 +1,7 @@
-// Selects the canonical URL of a delivery and the senders that may call it, by configuration alone
-// (admission.md §2.10).
-// Called by `enter` after `guard`. Several bases, and paths under no base, are handled by files that are
-// loaded on demand.
+// Selects the canonical URL of a delivery and the senders that may call it, by configuration alone (admission.md
+// §2.10).
+// Called by `enter` after `guard`. The code for several base URLs, and for paths under no base URL, is loaded on
+// demand.
 
 import type { Bases, PublicUrl } from '../config/public-url.ts';
 import type { Head } from '../shared/delivery.ts';
@@ -10,12 +10,12 @@ import type { Refusal } from '../shared/outcome.ts';
 import type { Guarded } from './guard.ts';
 import { NO_FORM, selectAt, type SelectContext, type Selected, targetAt, urlAt } from './selected.ts';
 
-/** Code that few receivers and few deliveries need. */
+/** Functions that few receivers and few deliveries need, so they are loaded on demand. */
 type Unusual = Pick<typeof import('./several-bases.ts'), 'selectAmong'> &
   Pick<typeof import('./stray.ts'), 'refuseStray'>;
 
 /**
- * Checks that a request URL was passed if it is needed.
+ * Checks that a request URL was passed if one is needed.
  * @throws ConfigError if `publicUrl` is a prefix and the caller gave no `url`.
  */
 export function requireUrl(bases: Bases, url: string | undefined): void {
@@ -27,8 +27,9 @@ export function requireUrl(bases: Bases, url: string | undefined): void {
 
 /**
  * Selects the URL and the senders of a delivery. Returns a promise only if it has to wait for the senders.
- * @param load called for the first delivery that needs it.
- * @throws Fault (rejects) `misconfigured` if the owner's `senders` function fails or its result does not fit.
+ * @param load called for the first delivery that needs the functions of `Unusual`.
+ * @throws Fault (rejects) `misconfigured` if the owner's `senders` function fails or its result does not fit, or if the
+ * path belongs to no base URL. A fault of the store of registrations is thrown unchanged.
  */
 export function select(
   { delivery }: Guarded,

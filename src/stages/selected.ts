@@ -23,14 +23,17 @@ import { MAX_URL_BYTES, printableName } from '../codec/printable.ts';
 export interface Selected {
   readonly kind: 'selected';
   readonly delivery: Head;
-  /** The base URL for which the delivery is judged first. */
+  /** The base URL (an entry of `publicUrl`) for which the delivery is judged first. */
   readonly base: PublicUrl;
   readonly target: Target;
-  /** Never empty; all senders have the same scheme. */
+  /** The senders that may call the URL. Never empty; all have the same scheme. */
   readonly senders: readonly [SenderEntry, ...SenderEntry[]];
   /** Returns the selections for other base URLs, if several are possible. Rejects as `select` does. */
   readonly others?: () => Promise<readonly Selected[]>;
-  /** Converts a refusal to a fault if the delivery may be from a sender that was not considered. */
+  /**
+   * Converts a refusal to a fault (503) if the delivery may be from a sender whose keys were not tried. This happens if
+   * a URL has too many senders, or a proxy may have changed the path.
+   */
   readonly refused?: (refusal: Refusal) => Refusal | Unavailability;
 }
 
@@ -39,15 +42,15 @@ export interface SelectContext {
   readonly protocols: Protocols;
   readonly keys: KeyResolver;
   readonly raiseAlarm: RaiseAlarm;
-  /** Unix ms. */
+  /** Returns the time of the receiver's clock, Unix ms. */
   readonly now: () => number;
 }
 
-/** The request's URL under that base URL. Undefined if it has no canonical form. */
+/** Returns the request's URL under a base URL. Undefined if it has no canonical form. */
 export const targetAt = (base: PublicUrl, url: string | undefined): Target | undefined =>
   base.kind === 'exact' ? base.target : canonicalOrUndefined(base.origin + pathAndQuery(url ?? '/'));
 
-/** As `targetAt`, but undefined if the path does not belong to the base URL. */
+/** Returns the same URL as `targetAt`, but undefined if its path does not belong to the base URL. */
 export function urlAt(base: PublicUrl, url: string | undefined): Target | undefined {
   const target = targetAt(base, url);
   return target && (base.kind === 'exact' || target.targetUri.startsWith(base.prefix)) ? target : undefined;
@@ -62,7 +65,7 @@ export const NO_FORM: Refusal = refused(
 /** A URL for which a delivery may be meant, and its base URL. */
 export type UrlOfBase = Pick<Selected, 'base' | 'target'>;
 
-/** Selects the senders that may call the URL. A refusal if there are none. */
+/** Selects the senders that may call the URL. Returns a refusal if there are none. */
 export function selectAt(
   delivery: Head,
   at: UrlOfBase,
@@ -70,7 +73,7 @@ export function selectAt(
 ): Selected | Refusal | Promise<Selected | Refusal> {
   const { target } = at;
   const found = context.config.senders.forUrl(target.targetUri);
-  // A fixed list is available at once; only the promise of a function needs a time limit.
+  // A fixed list is available without waiting; only the promise of a function needs a time limit.
   return isThenable(found)
     ? inTime(found).then(
         (senders) => selectedOf(delivery, at, senders, context),
@@ -95,7 +98,7 @@ export const inTime = <T>(work: Promise<T>): Promise<T> =>
 const nameOf = ({ targetUri }: Target): string => printableName(targetUri, MAX_URL_BYTES);
 
 /**
- * Converts an error of the `senders` function.
+ * Raises an alarm about an error of the owner's `senders` function, and throws the error as a Fault.
  * @throws Fault, always: `misconfigured`, or the fault of the store of registrations.
  */
 function sendersFailed(error: unknown, target: Target, { raiseAlarm }: SelectContext): never {
@@ -122,7 +125,7 @@ function selectedOf(
 
 const TOO_MANY = `the senders function returned more than ${MAX_SENDERS} senders for one URL: only the first ${MAX_SENDERS} are considered, and a delivery that none of them explains is answered 503. Give each seller its own path (publicUrl: '…/*').`;
 
-/** Codes that mean that the delivery is from none of the considered senders. */
+/** Codes of refusals after which the delivery may still be from a sender whose keys were not tried. */
 export const UNEXPLAINED: ReadonlySet<RefusedCode> = new Set([
   'webhook_signature_key_unknown',
   'webhook_signature_key_purpose_invalid',
@@ -132,8 +135,8 @@ export const UNEXPLAINED: ReadonlySet<RefusedCode> = new Set([
 ]);
 
 /**
- * If a URL has more senders than can be considered, the delivery may be from one of the others. That is the owner's
- * mistake, not the seller's, so the answer is 503 (verification.md §5.9).
+ * Replaces a refusal by 503 if the URL has more senders than can be considered. The delivery may be from a sender that
+ * was left out. That is the owner's mistake, not the seller's (verification.md §5.9).
  */
 function ofAnother(refusal: Refusal): Refusal | Unavailability {
   if (!UNEXPLAINED.has(refusal.code)) return refusal;

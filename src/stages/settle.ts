@@ -1,6 +1,6 @@
-// Completes or fails an event after its run, by the owner of its lease, until the store has answered
+// Records in the store that a run of an event succeeded or failed, and repeats that until the store has answered
 // (admission.md §4).
-// Called by the receiver, the worker and redrives with what `dispatch` returned.
+// Called by the receiver, the worker and redrives with the result of `dispatch`.
 
 import { sleep } from '../shared/time-limits.ts';
 import type { RaiseAlarm } from '../shared/alarms.ts';
@@ -23,10 +23,10 @@ import type { AdmittedEvent } from './admitted-event.ts';
 import type { Outages } from '../receiver/outages.ts';
 
 /**
- * Time in whole ms for which workers do not lease an event after run `attempt` (from 1) failed. It is `baseMs`
- * after the first and doubles up to `maxMs`. A random part of up to half is subtracted, so that events that failed
- * together do not return together. More is not subtracted, because attempts, and runs for bytes that came before,
- * are counted by steps. A retry by the seller does not wait for it.
+ * Returns the time in whole ms for which workers do not lease an event after run `attempt` (from 1) failed. It is
+ * `baseMs` after the first failure and doubles up to `maxMs`. A random part of up to half is subtracted, so that events
+ * that failed together do not return together. More is not subtracted: within this time at most one attempt is charged,
+ * and replayed bytes cause at most one run. A retry by the seller does not wait for it.
  * @param random in [0, 1).
  */
 export function backoffMs(
@@ -48,24 +48,22 @@ interface SettleContext {
   /** Limits the logging of handler errors: for each text, a stack is logged once a minute. */
   readonly handlerErrors: Thinning;
   readonly outages: Outages;
-  /** Unix ms. */
+  /** Returns the time of the receiver's clock, Unix ms. */
   readonly now: () => number;
-  /** In [0, 1). */
+  /** Returns a random number in [0, 1). */
   readonly random: () => number;
-  /** Aborts when the receiver has stopped, because its store is then closed. */
+  /** Returns the signal that aborts when the receiver has stopped, because its store is then closed. */
   readonly closed: () => AbortSignal;
 }
 
 /** Facts and functions for one delivery, or one run of a worker. */
 export interface SettleDelivery {
   readonly log: SafeLogger;
-  /** Delays closing the store until work that goes on after the reply has ended. */
+  /** Keeps the store open until this work, which goes on after the reply, has ended. */
   readonly background: (work: Promise<unknown>) => void;
   /** True for a run of a worker: no sender waits for an answer. */
   readonly isUnattended?: boolean;
-  /**
-   * Arrival of the delivery, or time of the owner's redrive: Unix ms, receiver's clock. Absent for a worker's run.
-   */
+  /** Arrival of the delivery or time of the redrive, Unix ms (receiver's clock). Absent for a worker's run. */
   readonly arrivedAt?: number;
 }
 
@@ -80,23 +78,27 @@ interface Settling extends SettleDelivery {
   readonly outages: Outages;
   /** Answers the waiting sender while the store is still being retried. A second call does nothing. */
   replyWith: ((error: unknown) => void) | undefined;
-  /** Set if the completion was sent once and failed with this error. */
+  /** Set if the store was asked once to complete the event, and failed with this error. */
   unanswered: { readonly error: unknown } | undefined;
 }
 
 const APPLIED: Settled = { kind: 'settled', state: 'applied' };
 const DEAD: Settled = { kind: 'settled', state: 'dead' };
 
-/** First and longest pause between two tries, in ms; each pause is 4 times the one before. */
+/**
+ * First and longest pause before an unanswered completion or failure is sent to the store again, in ms. Each pause is 4
+ * times the previous pause.
+ */
 const FIRST_PAUSE_MS = 50;
 const LONGEST_PAUSE_MS = 2_000;
 /** Total of the pauses (50, 200 and 800) after which a waiting seller is answered. Ms. */
 const PATIENCE_MS = 1_050;
 
 /**
- * Repeats a completion or failure until the store answers, at most for `maxRunMs`, so that finished work does not
- * run again after a store outage. Both are idempotent by owner, and the store accepts them even after the lease has
- * expired. Meanwhile the lease is renewed and the event counts as running here.
+ * Records a completion or failure, and repeats that until the store answers, at most for `maxRunMs`. Otherwise finished
+ * work would run again after a store outage. The store recognises a repeated request by the lease's owner. It accepts
+ * the request even after the lease has expired, unless another owner has the event by then (admission.md §4.2).
+ * Meanwhile the lease is renewed and the event counts as running here.
  */
 function persist<T>(operation: () => Promise<T>, context: Settling): Promise<T> {
   return operation().catch((error: unknown) => persistAgain(operation, error, context));
@@ -135,7 +137,7 @@ function completed(done: CompleteResult): Settled | Unavailability {
 }
 
 /**
- * True if a stopping worker aborted the run. Such an event may be leased again at once, and no attempt is charged.
+ * True if a stopping worker aborted the run. The event may then be leased again immediately, and no attempt is charged.
  */
 function isInterrupted({ abort: { signal } }: HandledRun): boolean {
   return signal.reason instanceof Fault && signal.reason.code === 'shutting_down';
@@ -183,7 +185,7 @@ function logFailure(
   { log, parts, isUnattended }: Settling,
 ): void {
   const fields = { ...idsOf(event), ...runOf(lease) };
-  // The code that returns many events to the queue for one reason reports that reason itself.
+  // A handler that gives events back (`GivenBack`) reports the reason itself, so a short line is enough.
   if (isGivenBack(error)) return log.info({ error: text, ...fields }, 'an event was given back');
   const suppressed = parts.handlerErrors(text, parts.now());
   if (suppressed !== undefined) {
@@ -198,7 +200,7 @@ function deadEvent({ complete: { sender, key }, won, event }: HandledRun, lastEr
 
 /**
  * Records a failed run in the store.
- * @param step number of the back-off step; without it, the event is due at once.
+ * @param step number of the failure, from which the back-off is computed; without it, the event is due immediately.
  */
 function failLease(
   { complete }: HandledRun,
@@ -219,10 +221,7 @@ function whyDead(error: unknown, { once, lease }: AdmittedEvent): string {
 
 const overrunText = ({ maxRunMs }: Config): string => `the handler ran over maxRunMs (${maxRunMs} ms)`;
 
-/**
- * Ends a run that exceeded `maxRunMs`. The process itself reports the crash, and does not wait for the lease to
- * expire.
- */
+/** Ends a run that exceeded `maxRunMs`. The crash is recorded now, and not only when the lease expires. */
 async function overran(run: HandledRun, context: Settling): Promise<Settled | Unavailability> {
   const error = overrunText(context.parts.config);
   const fields = { ...idsOf(run.event), ...runOf(run.won.lease) };
@@ -252,7 +251,7 @@ async function close(
   return closed(dispatched, { end, endedAt, result }, context);
 }
 
-/** Stops watching the run, and wakes the deliveries that wait for it. */
+/** Stops renewing the lease, and wakes the deliveries that wait for this run. */
 function letGo({ run, stop }: Dispatched, { parts }: Settling): void {
   stop();
   parts.waiting.wake(run.complete.sender);
@@ -260,7 +259,7 @@ function letGo({ run, stop }: Dispatched, { parts }: Settling): void {
 
 interface Closed {
   readonly end: RunEnd;
-  /** As `performance.now()`. */
+  /** The time of the run's end, as `performance.now()`. */
   readonly endedAt: number;
   readonly result: Settled | Unavailability;
 }
@@ -283,9 +282,7 @@ function closed(
   return result;
 }
 
-/**
- * Ends the polling of the task, after the answer. If that fails, the next poll still sees that the task has ended.
- */
+/** Stops polling the event's task, after the answer. If that fails, the next poll still sees the task's end. */
 function endWatch({ event }: HandledRun, { parts, background, log }: Settling): void {
   if (!event?.registration || event.kind !== 'task' || !isTerminal(event.status)) return;
   const ended = parts.registrations?.ended?.(event);
@@ -324,14 +321,14 @@ function settleBy(
   }
 }
 
-/** Settles the late end of a run after the answer. */
+/** Lets the end of a run be recorded in the background, after the answer, and logs if that fails. */
 function goOn(late: Promise<unknown>, { background, log }: Settling): void {
   background(
     late.catch((error: unknown) => log.error({ err: error }, 'a late handler could not be settled')),
   );
 }
 
-/** Reports successes only: a run that exceeded its deadline was reported as a failure before. */
+/** Passes on only the success of a run that exceeded its deadline. Its failure was reported at the deadline. */
 const onlyDone =
   ({ handler }: Outages): Outages['handler'] =>
   (failure) => {
@@ -339,9 +336,9 @@ const onlyDone =
   };
 
 /**
- * Completes or fails an event by its lease's owner; every event that `admit` let through ends here. The answer is
- * 503 if a handler exceeds its deadline, or the store cannot record the end in time. The end is then recorded
- * later, and the sender's retry is answered 200.
+ * Records the end of a run in the store. Every event that `admit` let through ends here. The answer is 503 if a handler
+ * exceeds its deadline, or if the store cannot record the end in time. The end is then recorded later, and the sender's
+ * retry is answered 200.
  */
 export async function settle(
   dispatched: Dispatched,
@@ -353,7 +350,7 @@ export async function settle(
   const context: Settling = { ...delivery, parts, outages, replyWith: undefined, unanswered: undefined };
   if (end.kind === 'overrun') return overrun(dispatched, end, context);
   if (end.kind !== 'returned') return outlast(dispatched, end, context);
-  // The usual case: a transaction has completed the event, or the store answers at once.
+  // The usual case: a transaction has completed the event, or the store answers the first request.
   const endedAt = performance.now();
   let result: Settled | Unavailability = APPLIED;
   try {
@@ -365,7 +362,7 @@ export async function settle(
   return closed(dispatched, { end, endedAt, result }, context);
 }
 
-/** Answers now, and settles the run later, when it ends. */
+/** Answers at the deadline, and records the run's end later, when the handler has ended. */
 function overrun(
   dispatched: Dispatched,
   { finished }: DeadlineExceeded,
@@ -383,7 +380,7 @@ function overrun(
   return unavailable('handler_timeout', over);
 }
 
-/** Answers a waiting sender even if the store cannot be reached, while the store is still being retried. */
+/** Answers a waiting sender even if the store cannot be reached, and goes on retrying the store. */
 function outlast(dispatched: Dispatched, end: RunEnd, context: Settling): Promise<Settled | Unavailability> {
   if (context.isUnattended) return close(dispatched, end, context);
   return new Promise((resolve, reject) => {

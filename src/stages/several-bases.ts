@@ -1,5 +1,5 @@
 // Decides for which of several base URLs a delivery is meant (verification.md §4.16).
-// Loaded on demand by `select`, if `publicUrl` is a list.
+// Loaded on demand by `select`, if `publicUrl` has several entries.
 
 import type { Target } from '../auth/auth-contract.ts';
 import { compareHost } from '../auth/rfc9421/host.ts';
@@ -18,7 +18,7 @@ import {
 } from './selected.ts';
 import { type Prefix, refuseStray, strayMessage } from './stray.ts';
 
-/** The URL of the base itself, without a request's path. */
+/** Returns the base URL itself, without a request's path. */
 const placeOf = (base: PublicUrl): Target =>
   base.kind === 'exact'
     ? base.target
@@ -28,7 +28,10 @@ const placeOf = (base: PublicUrl): Target =>
 const isNamed = (delivery: Head, base: PublicUrl): boolean =>
   compareHost(delivery, placeOf(base), 'strict').kind === 'same';
 
-/** True if path and query of the request equal those of the URL. Always true under a prefix. */
+/**
+ * True if path and query of the request equal those of the URL. Always true under a prefix (`/*`), because that URL has
+ * the request's own path.
+ */
 function hasPath({ url }: Head, { base, target: { targetUri } }: UrlOfBase): boolean {
   if (base.kind === 'prefix') return true;
   const origin = targetUri.slice(0, targetUri.indexOf('/', 'https://'.length));
@@ -41,8 +44,8 @@ interface Ranked extends UrlOfBase {
 }
 
 /**
- * The URLs for which the delivery may be meant, without duplicates. URLs with the request's host come first. Among
- * these, and among the others, URLs with the request's path come first, then the order of the list decides.
+ * Returns the URLs for which the delivery may be meant, without duplicates. URLs with the request's host come first.
+ * Within both groups, URLs with the request's path come first, then the order of the list decides.
  */
 export function urlsOf(delivery: Head, bases: readonly PublicUrl[]): readonly Ranked[] {
   const found = new Map<string, Ranked>();
@@ -57,8 +60,8 @@ export function urlsOf(delivery: Head, bases: readonly PublicUrl[]): readonly Ra
 }
 
 /**
- * The base URLs with the request's host, if the request's path belongs to none of them. A router or proxy of the
- * owner may have changed the path (verification.md §4.15).
+ * Returns the base URLs that end in `/*` and have the request's host, if the request's path belongs to no base URL of
+ * that host. A router or proxy of the owner may have changed the path (verification.md §4.15).
  */
 function strayedFrom(
   delivery: Head,
@@ -69,7 +72,10 @@ function strayedFrom(
   return bases.filter((base) => base.kind === 'prefix').filter((base) => isNamed(delivery, base));
 }
 
-/** @throws Fault (rejects) as `select` does. */
+/**
+ * Selects the URL and the senders of a delivery among several base URLs.
+ * @throws Fault (rejects) as `select` does.
+ */
 export async function selectAmong(delivery: Head, context: SelectContext): Promise<Selected | Refusal> {
   const { bases } = context.config;
   if (!bases.some((base) => targetAt(base, delivery.url))) return NO_FORM;
@@ -84,7 +90,7 @@ export async function selectAmong(delivery: Head, context: SelectContext): Promi
   }
   if (strayed.length > 0) return refuseStray(delivery, strayed, context);
   if (nobody) return nobody;
-  // A base with one exact URL is always in `urls`. Here `urls` is empty, so all bases are prefixes.
+  // A base with one exact URL would always be in `urls`, which is empty here. So all bases are prefixes (`/*`).
   return refuseStray(
     delivery,
     bases.filter((base) => base.kind === 'prefix'),
@@ -109,7 +115,7 @@ function withOthers(selected: Selected, { urls, strayed }: Rest, context: Select
   const refused: Selected['refused'] = (refusal) => {
     if (strayed.length === 0 || !UNEXPLAINED.has(refusal.code)) return ofAnother?.(refusal) ?? refusal;
     const message = strayMessage(strayed);
-    // The alarm is raised only if the key belongs to a registered sender, so that strangers cannot raise it.
+    // No alarm is raised if the key belongs to no registered sender, so that strangers cannot raise it.
     if (refusal.code !== 'webhook_signature_key_unknown')
       context.raiseAlarm({ code: 'misconfigured', message });
     return unavailable('misconfigured', message);

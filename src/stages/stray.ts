@@ -37,8 +37,8 @@ async function hasKnownKey(
 }
 
 /**
- * URLs that sellers may have been given: the received path unchanged, or with the part of the prefix that a proxy
- * may have removed.
+ * Returns the URLs that sellers may have been given. A proxy may have removed a part of the prefix from the received
+ * path, or nothing.
  */
 function meantUrls({ url = '/' }: Head, { origin, prefix }: Prefix): ReadonlySet<string> {
   const received = pathAndQuery(url);
@@ -51,8 +51,8 @@ function meantUrls({ url = '/' }: Head, { origin, prefix }: Prefix): ReadonlySet
 }
 
 /**
- * Senders that may have sent the request. A `senders` function is asked with each URL that the seller may have been
- * given.
+ * Returns the senders that may have sent the request. A `senders` function is asked with each URL that the seller may
+ * have been given.
  */
 async function possibleSenders(
   delivery: Head,
@@ -61,7 +61,7 @@ async function possibleSenders(
 ): Promise<readonly SenderEntry[]> {
   const { fixed, forUrl } = config.senders;
   if (fixed) return fixed;
-  // If the function throws for an unknown path, it is treated as if it returned [].
+  // If the `senders` function throws for an unknown path, it is treated as if it returned [].
   const ask = async (targetUri: string): Promise<readonly SenderEntry[]> =>
     inTime((async () => forUrl(targetUri))()).catch(() => []);
   const urls = new Set(bases.flatMap((base) => [...meantUrls(delivery, base)]));

@@ -1,6 +1,6 @@
 // Limits the trials of `clock-trial.ts` and `url-trial.ts` to one a second for each name (verification.md §2.34,
-// §2.35).
-// Made by `misconfiguration.ts`, one for each kind of trial and base URL.
+// §2.35). A trial checks if a signature failed because of the receiver's own clock or URL.
+// Made by `misconfiguration.ts`: one for the clock, and one for each base URL.
 
 import type { PublicUrl } from '../config/public-url.ts';
 import type { Config } from '../config/resolve-options.ts';
@@ -9,13 +9,13 @@ import { putBounded } from '../shared/bounded.ts';
 import { singleFlight } from '../shared/single-flight.ts';
 import type { Store } from '../stores/store.ts';
 
-/** Facts about the receiver's own settings that verified signatures have proved. */
+/** Facts about the receiver's clock that verified signatures have proved. */
 export interface SetUpKnowledge {
-  /** Arrival of the last delivery inside its time window, on the receiver's clock in Unix ms. */
+  /** Arrival of the last delivery whose signature was inside its time window, on the receiver's clock in Unix ms. */
   insideAt: number | undefined;
   /**
-   * Correction to be added to the clock, if the clock was found to be wrong. Ms. It is used until a delivery is
-   * inside its time window without it.
+   * Correction to be added to the clock, if the clock was found to be wrong. Ms. It is used until a delivery is inside
+   * its time window without the correction.
    */
   offsetMs: number | undefined;
 }
@@ -35,14 +35,14 @@ export interface SetUpParts {
   readonly config: Pick<Config, 'bases' | 'allowLoopback'>;
   readonly raiseAlarm: RaiseAlarm;
   readonly store: Pick<Store, 'name' | 'clock'>;
-  /** Unix ms. */
+  /** Returns the time of the receiver's clock, Unix ms. */
   readonly now: () => number;
 }
 
 /**
- * Allows at most one trial a second for each name, so that forged requests cannot cause many signature checks.
- * Trials accept no delivery. A trial with a finding is not counted: the finding is used, and may be looked for
- * again when it no longer applies.
+ * Allows at most one trial a second for each name, e.g. the agent URL of a sender. Otherwise a forger would cause more
+ * signature checks than it sends requests. Trials accept no delivery. A trial that found a mistake does not count: its
+ * result is used, and may be looked for again when it no longer applies.
  */
 export interface TrialPace {
   /**
@@ -54,11 +54,14 @@ export interface TrialPace {
 
 /** Minimum time between two trials of one name. So a sender causes at most a few verifications a second. Ms. */
 const EVERY_MS = 1_000;
-/** Most names remembered. A trial for a forgotten name may be repeated. */
+/** The largest number of names whose last trial is remembered. A trial for a forgotten name may be repeated. */
 const MAX_NAMES = 10_000;
 
 export function createTrialPace(): TrialPace {
-  /** Start of each name's last trial. It is removed if the trial finds something. */
+  /**
+   * Time of each name's last trial (`at`), stored before the trial begins. It is removed if the trial finds something
+   * or fails.
+   */
   const tried = new Map<string, number>();
   const running = new Map<string, Promise<unknown>>();
 
@@ -67,7 +70,7 @@ export function createTrialPace(): TrialPace {
     at: number,
     find: () => Promise<T | undefined>,
   ): Promise<T | undefined> {
-    // If the awaited trial rejects, all that wait for it reject too.
+    // If the awaited trial rejects, all deliveries that wait for it reject too.
     for (let under = running.get(name); under; under = running.get(name)) await under;
     const last = tried.get(name);
     if (last !== undefined && Math.abs(at - last) < EVERY_MS) return undefined;

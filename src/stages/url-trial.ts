@@ -1,7 +1,7 @@
-// If a signature fails with a known key, finds the URL that was signed, to tell a wrong `publicUrl` from a forgery
-// (verification.md §2.34).
-// Made by `misconfiguration.ts`. It accepts no delivery and fetches nothing; with a finding the answer is 503, not
-// 401.
+// Finds the URL that a seller signed, if a signature fails although its key is known. So a wrong `publicUrl` can be
+// told from a forgery (verification.md §2.34).
+// Called by `misconfiguration.ts`. These functions accept no delivery and fetch nothing; if they find the URL, the
+// answer is 503, not 401.
 
 import type { HeadRequest, SetUpWatch, VerifiesFor } from '../auth/auth-contract.ts';
 import { receivedAuthority } from '../auth/rfc9421/host.ts';
@@ -21,29 +21,29 @@ import type { Unavailability } from '../shared/outcome.ts';
 import { urlAt } from './selected.ts';
 import type { BaseKnowledge, SetUpParts, TrialPace } from './trial-pace.ts';
 
-/** Results of the trials for one sender. */
+/** The state of the trials (tries of other forms of the URL) for one sender. */
 interface Trials {
   /** Index of the key to try next, if a sender has several keys with one `kid`. */
   nextKey: number;
   /**
-   * The form of the URL for which a signature verified. It is used until a signature verifies for the configured
-   * URL.
+   * The form of the URL for which a signature of the sender verified. It is used until a signature verifies for the
+   * configured URL.
    */
   found: UrlForm | undefined;
 }
 
-/** Most senders remembered. For a forgotten sender the trial begins again. */
+/** The largest number of senders that are remembered. For a forgotten sender the trials begin again. */
 const MAX_SENDERS = 10_000;
 
 interface UrlTrialContext {
   readonly parts: SetUpParts;
   readonly known: BaseKnowledge;
   readonly pace: TrialPace;
-  /** Keyed by agent URL. */
+  /** The trials of each sender, by agent URL. */
   readonly trials: Map<string, Trials>;
 }
 
-/** The URL that was signed, and the key that verified it. */
+/** The URL that the seller signed, and the key that verified the signature. */
 interface Signed {
   readonly form: UrlForm;
   readonly url: FormedUrl;
@@ -59,8 +59,8 @@ interface Delivered {
 }
 
 /**
- * Returns the first form of the URL for which a key verifies. Forms that give the same URL are tried once; the
- * configured URL is not tried.
+ * Returns the first form of the URL for which a key verifies the signature. Forms that give the same URL are tried
+ * once; configured URLs are not tried.
  */
 async function firstSigned(
   { known, evidence, verifies }: Delivered,
@@ -100,7 +100,7 @@ async function trySender(
   agentUrl: string,
   own: readonly Candidate[],
 ): Promise<Signed | undefined> {
-  // An earlier finding is dropped once a signature has verified for the configured URL.
+  // Once a signature of the sender has verified for the configured URL, forms that were found earlier no longer count.
   if (known.urlRight.has(agentUrl)) return undefined;
   const its =
     trials.get(agentUrl) ?? putBounded(trials, agentUrl, { nextKey: 0, found: undefined }, MAX_SENDERS);
@@ -126,8 +126,8 @@ function bySender(candidates: readonly Candidate[]): ReadonlyMap<string, readonl
 }
 
 /**
- * Reports the URL that was signed. It may also be another receiver's, because only the owner knows the URL that the
- * seller was given.
+ * Answers 503 with an alarm that names the URL that was signed. That URL may also be another receiver's: only the owner
+ * knows the URL that the seller was given.
  */
 function mismatch(
   { parts }: UrlTrialContext,
@@ -145,8 +145,8 @@ function mismatch(
 }
 
 /**
- * After check 10 failed with these keys, tries the signature for other URLs that the request gives evidence of
- * (verification.md §2.34). Accepts no delivery and fetches nothing.
+ * Makes the function that is called after check 10 (the signature) failed. It tries the signature for other URLs that
+ * the request gives evidence of (verification.md §2.34). It accepts no delivery and fetches nothing.
  */
 export function urlTrial(
   parts: SetUpParts,
@@ -171,9 +171,9 @@ export function urlTrial(
 }
 
 /**
- * After check 10 failed with these keys, tries the URL as it was before a platform percent-encoded it
- * (verification.md §2.34). A request with a known key id costs at most seven verifications per key. They are not
- * limited further, because a sender that verified before may use such a URL at any time.
+ * Tries the URL as it was before a platform percent-encoded it, after check 10 (the signature) failed with these keys
+ * (verification.md §2.34). A request with a known key id costs at most seven verifications per key. There is no other
+ * limit, because a sender that verified before may use such a URL at any time.
  */
 export async function reencoded(
   { base, raiseAlarm }: Pick<SetUpParts, 'raiseAlarm'> & Pick<BaseKnowledge, 'base'>,

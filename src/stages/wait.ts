@@ -8,12 +8,13 @@ import { settledWithin, sleep } from '../shared/time-limits.ts';
 import type { PeekResult, Store } from '../stores/store.ts';
 
 /**
- * Deliveries that wait for the handler of another delivery, of the same event or task (admission.md §3.11). A
- * process polls each record once, for all that wait. They are woken at once when a handler settles in this process.
+ * Makes deliveries wait for the handler of another delivery, of the same event or task (admission.md §3.11). A process
+ * has one poll per record, shared by all deliveries that wait for that record. If a handler settles in this process,
+ * they are woken immediately.
  */
 export interface Waiting {
   /**
-   * Resolves when the record is finished or can be leased, or with `busy` at the deadline.
+   * Resolves when the event's record is finished or can be leased, or with `busy` at the deadline.
    * @throws Fault `overloaded` if too many deliveries are waiting already.
    */
   readonly until: (request: WaitRequest) => Promise<PeekResult>;
@@ -28,15 +29,15 @@ interface WaitRequest {
   readonly leftMs: number;
   readonly signal: AbortSignal | undefined;
   /**
-   * True if this process runs the event's handler, or one of its task. The delivery then waits even if that lease
-   * has expired.
+   * True if this process runs the event's handler, or a handler of another event of its task. The delivery then waits
+   * even if that handler's lease has expired.
    */
   readonly isRunning: () => boolean;
 }
 
 /**
- * Most waiting deliveries of one process; further ones are answered 503 at once. They are not counted on runtimes
- * where a request can die before its end.
+ * The largest number of waiting deliveries of one process. Further ones are answered 503 without waiting. There is no
+ * limit on runtimes where a request can die before its end, because the count would stay too high.
  */
 const MAX_WAITING = 1_000;
 const POLL_MS = 200;
@@ -46,7 +47,7 @@ interface Poll {
   waiters: number;
 }
 
-/** Short sleeps by sender, which `wake` ends early. */
+/** Pauses between the polls of a sender's records, which `wake` ends early. */
 interface Sleeper {
   readonly sleep: (sender: string) => Promise<void>;
   readonly wake: (sender: string) => void;
@@ -70,7 +71,8 @@ function createSleeper(): Sleeper {
 }
 
 /**
- * Returns one poll per record, shared by all deliveries that may wait for each other. It ends when nobody waits.
+ * Returns the function that starts the poll of a record, or returns the poll that runs already. All deliveries that
+ * wait for the record share it, if `shared` is true. A poll ends when no delivery waits for it.
  */
 function createPolls(
   store: Pick<Store, 'peek'>,
@@ -98,7 +100,7 @@ function createPolls(
     if (running) return running;
     const state = { waiters: 0 };
     const result = poll(request, state).finally(() => polls.delete(id));
-    // Each waiter gets a rejection by its own race; this handler only keeps the shared promise from counting as
+    // Each waiting delivery handles a rejection itself. This handler only keeps the shared promise from counting as
     // unhandled.
     result.catch(() => {});
     const started = Object.assign(state, { result });
@@ -108,7 +110,8 @@ function createPolls(
 }
 
 /**
- * On runtimes where deliveries cannot wait for each other's promises (`requestsMayShare`), each polls for itself.
+ * Creates the object by which a receiver's deliveries wait. On runtimes where deliveries cannot wait for each other's
+ * promises (`requestsMayShare`), each delivery polls for itself.
  */
 export function createWaiting(store: Pick<Store, 'peek'>): Waiting {
   const shared = requestsMayShare();

@@ -1,5 +1,5 @@
-// Test face of `src/states`: what tests import from it that no public entry exports.
-// Nothing in `src` imports it, and no bundle contains it (CONTRIBUTING.md).
+// Exports names of `src/states` that tests, benchmarks and scripts need, and no public entry has.
+// Nothing in `src` imports this file, and no bundle contains it (CONTRIBUTING.md).
 
 export { judged, SETTLE_MS, type SnapshotAnswer } from './judge.ts';
 export {

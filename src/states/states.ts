@@ -1,71 +1,76 @@
-// The kept states of things, e.g. of impairments, and the changes that an event makes to them (owed.md §6.1). Pure.
-// Called by the rules of the store, inside their step, and by the reconciler.
+// Keeps the states of things, e.g. of impairments, and changes them when an event arrives (owed.md §6.1). Pure.
+// Called by the rules of the store, inside their atomic step, and by the reconciler.
 import { MARK_AHEAD_MS } from '../stores/constants.ts';
 import type { KeptState, StateClaim } from '../stores/store-accounts.ts';
 
 export type { KeptState } from '../stores/store-accounts.ts';
 
-/** A row that keeps states. */
+/** The value of a row that keeps states. */
 export interface StateHolder {
   readonly states?: readonly KeptState[];
 }
 
 /**
- * The time for which an ended state is remembered. An event that was sent before the end, but arrives after it, then
- * changes nothing. Ms: 30 days.
+ * The time for which an ended state is kept. So an event that was sent before the end, but arrives after it, changes
+ * nothing. Ms: 30 days.
  */
 const ENDED_MS = 30 * 86_400_000;
 
-/** The most states kept for a media buy, and for a subscription and type (owed.md §6.8). */
+/**
+ * The largest number of states kept for a media buy (`stream`), and for one event type of a subscription (`snapshot`)
+ * (owed.md §6.8).
+ */
 export const MOST_STATES = { stream: 100, snapshot: 1000 } as const;
 
-/** The longest id for which a state is kept: sellers make ids of at most 255 characters. */
+/** The longest id of a thing whose state is kept. Sellers make ids of at most 255 characters. */
 export const MAX_STATE_ID = 255;
 
-/** The longest name of a state that is kept, because `KeptState.to` is a seller's text. */
+/** The length to which the name of a state (`KeptState.to`) is cut, because a seller may send any text. */
 const MAX_WORD = 64;
 
 /** Cuts the name of a state to the length in which names are kept and compared. */
 export const stateWord = (word: string): string => word.slice(0, MAX_WORD);
 
 /**
- * Returns a seller's time, or undefined if it is far ahead of the store's clock: it would hide all later changes.
+ * Returns a seller's time. Undefined if the time is far ahead of the store's clock, because it would hide all later
+ * changes.
  *
  * @param now the store's time. Unix ms.
  */
 export const countedInstant = (at: number | undefined, now: number): number | undefined =>
   at !== undefined && at <= now + MARK_AHEAD_MS ? at : undefined;
 
-/** False for a state that ended longer ago than `ENDED_MS`. */
+/** False for a state that ended longer ago than `ENDED_MS`: it is forgotten. */
 const isRemembered = ({ isEnded, keptAt }: KeptState, now: number): boolean =>
   !isEnded || keptAt + ENDED_MS > now;
 
-/** Returns the states that are not forgotten yet. @param now the store's time. Unix ms. */
+/** Returns the kept states, without states that ended too long ago. @param now the store's time. Unix ms. */
 export const statesIn = ({ states = [] }: StateHolder, now: number): readonly KeptState[] =>
   states.filter((one) => isRemembered(one, now));
 
 export const keptState = (holder: StateHolder, id: string, now: number): KeptState | undefined =>
   statesIn(holder, now).find((one) => one.id === id);
 
-/** The kept states after an event, and what was found about the event's state. */
+/** The kept states after an event, and the facts about the state that the event reported. */
 export interface Noted<S extends StateHolder> {
   readonly holder: S;
-  /** The time that is used for the event. Unix ms. */
+  /** The time that counts as the time of the reported change. Unix ms. */
   readonly at: number;
-  /** True if the state is over. */
   readonly isEnded: boolean;
   /**
-   * True if a pull reported the same change before. For an end that a pull reports: true if a webhook may have
-   * reported it.
+   * True if a pull reported the same change before. If the event itself is a pull that reports an end: true if a
+   * webhook may have reported that end.
    */
   readonly isRepeated: boolean;
-  /** True if there were too many states, so that one that has not ended is no longer kept. */
+  /** True if there were too many states, so that a state that has not ended is no longer kept. */
   readonly isDropped: boolean;
 }
 
 /**
- * Keeps the state that an event reports (owed.md §6.1). @param key of the event. @param now the store's time. Unix
- * ms.
+ * Adds the state that an event reports to the kept states, unless the kept state is newer (owed.md §6.1).
+ *
+ * @param now the store's time. Unix ms.
+ * @param key the key of the event.
  */
 export function noted<S extends StateHolder>(
   holder: S,
@@ -102,7 +107,7 @@ const isPulled = ({ seen }: StateClaim): boolean => seen !== undefined;
 const wasPulled = ({ by }: KeptState): boolean => by === 'pull';
 
 /**
- * Makes the state that is kept for an event. A pulled state that has not ended is one that a snapshot shows as open.
+ * Makes the state to keep for an event. A pulled state that has not ended counts as shown by a snapshot (`wasOpen`).
  */
 function told(
   claim: StateClaim,
@@ -125,8 +130,9 @@ function told(
 }
 
 /**
- * True if the last webhook may already have reported the end that a pull now reports. That webhook's change shows
- * neither that the state began nor that it ended (owed.md §6.4).
+ * True if the last webhook may already have reported the end that a pull now reports (owed.md §6.4). That webhook's
+ * change was not the first of this id, the first change named no `from`, and no snapshot showed the state as open. So
+ * the change may be a beginning or an end.
  */
 const mayHaveEnded = (kept: KeptState | undefined): boolean =>
   kept?.by === 'webhook' && kept.origin === undefined && !kept.isFirst && !kept.wasOpen;
@@ -135,23 +141,23 @@ const kindOf = ({ holder }: StateClaim): keyof typeof MOST_STATES =>
   holder?.kind === 'snapshot' ? 'snapshot' : 'stream';
 
 /**
- * Returns the time of a change. A pulled state replaces the kept state with which it was compared, even if its own
- * time is not later (owed.md §6.5).
+ * Returns the time of a reported change. A pulled state must replace the kept state with which it was compared. So the
+ * pulled state's time is made later than the kept state's if necessary (owed.md §6.5).
  */
 function instantOf({ at, seen }: StateClaim, kept: KeptState | undefined, now: number): number {
   const said = countedInstant(at, now) ?? now;
   return seen !== undefined && kept ? Math.max(said, kept.at + 1) : said;
 }
 
-/** True if an event reports the kept change again. */
+/** True if an event reports the same change as the kept state. */
 const isSameChange = (
   kept: KeptState,
   { at, to, isEnded }: Pick<KeptState, 'at' | 'to' | 'isEnded'>,
 ): boolean => kept.at === at && kept.to === to && kept.isEnded === isEnded;
 
 /**
- * Drops states if there are too many: ended ones first, then the oldest. `states` is in the order in which they were
- * kept.
+ * Drops states if there are too many: ended ones first, then the oldest. `states` are in the order in which they were
+ * saved.
  */
 function fitted(
   states: readonly KeptState[],
@@ -165,7 +171,9 @@ function fitted(
   return { states: states.filter((one) => !gone.has(one)), isDropped: open.length > 0 };
 }
 
-/** True if no event changed a state between two reads (owed.md §6.6). Changes by snapshots are ignored. */
+/**
+ * True if no event changed a state between two reads of it (owed.md §6.6). What snapshots show of the state is ignored.
+ */
 export function isUnchanged(one: KeptState | null | undefined, other: KeptState | null | undefined): boolean {
   if (!one || !other) return !one && !other;
   return COMPARED.every((name) => one[name] === other[name]);
@@ -180,7 +188,10 @@ const COMPARED = [
   'isEnded',
 ] as const satisfies readonly (keyof KeptState)[];
 
-/** Records that the event with `key` is done. @returns undefined if the state was not waiting for that event. */
+/**
+ * Records that the event with `key` is done, by deleting the key from the state. @returns undefined if the state does
+ * not have that key.
+ */
 export function stateDone<S extends StateHolder>(holder: S, id: string, key: string): S | undefined {
   const { states = [] } = holder;
   const at = states.findIndex((one) => one.id === id && one.key === key);
@@ -188,5 +199,5 @@ export function stateDone<S extends StateHolder>(holder: S, id: string, key: str
   return at < 0 ? undefined : { ...holder, states: states.with(at, state as KeptState) };
 }
 
-/** Reads the row that keeps `states`. @param value of the row: JSON. */
+/** Reads the value of a row that keeps states. @param value the row's value, JSON. */
 export const holderIn = (value: string): StateHolder => JSON.parse(value) as StateHolder;

@@ -1,4 +1,5 @@
-// The interface that a database implements for `storeOf`: rows, versions and times, without any rule (admission.md §8.1).
+// The interface that a database implements for `storeOf`: rows, versions and times, without the rules of `Store`
+// (admission.md §8.1).
 // Implemented by Postgres, MySQL and Redis, and by users; called by the optimistic store alone. Types only.
 import type { Durability, InboxQuery, RegistrationKind, StoreIdentity, TransactionRequest } from './store.ts';
 
@@ -32,7 +33,7 @@ import type { Durability, InboxQuery, RegistrationKind, StoreIdentity, Transacti
 export interface Backend<Tx = unknown> {
   /** The name for logs, e.g. `postgres`. */
   readonly name: string;
-  /** The number of batches that may run at once: one is prepared while another is written. */
+  /** The number of batches that may run at the same time: one is prepared while another is written. */
   readonly concurrency: number;
   /** True if all units of one `commit`, and all rows of one `load`, must belong to one sender. */
   readonly bySender: boolean;
@@ -52,7 +53,7 @@ export interface Backend<Tx = unknown> {
   advice(): string;
   /** Returns the store's clock, Unix ms. */
   clock(): Promise<number>;
-  /** Applies each unit whole or not at all, and all that it applies in one commit. */
+  /** Applies each unit of changes whole or not at all. All units that it applies are one commit of the database. */
   commit(request: CommitRequest): Promise<CommitResult>;
   /** Reads rows by their names. */
   load(request: LoadRequest): Promise<LoadResult>;
@@ -64,11 +65,14 @@ export interface Backend<Tx = unknown> {
    * Senders take turns by name, from the one after `after`: the earliest row of each, then the second of each.
    */
   due(request: DueRequest): Promise<DueResult>;
-  /** Returns the rows of one list, oldest first. */
+  /** Returns a page of the rows on one of the lists for operators (`Write.list`), oldest first. */
   page(query: InboxQuery): Promise<Page>;
-  /** Counts the unexpired rows of each list, by sender. Absent if the backend cannot count them. */
+  /**
+   * Counts the unexpired rows on each list for operators (`Write.list`), by sender. Absent if the backend cannot count
+   * them.
+   */
   listCounts?(): Promise<readonly ListCount[]>;
-  /** Reads the rows of `Store.registrations`; neither method writes. Absent if the store keeps no registrations. */
+  /** Finds the rows of `Store.registrations`; neither method writes. Absent if the store keeps no registrations. */
   readonly registrations?: {
     /**
      * Returns the rows of a kind that are due at the store's clock, i.e. the instant in `Write.waitsFor` has come.
@@ -82,7 +86,7 @@ export interface Backend<Tx = unknown> {
     list(request: ListRequest): Promise<readonly Row[]>;
   };
   /**
-   * Returns for how long the row that came due first has been due, ms. Suspects are included. Undefined if no row is
+   * Returns the ms for which the row that came due first has been due. Suspects are included. Undefined if no row is
    * due.
    */
   overdueMs(): Promise<number | undefined>;
@@ -127,8 +131,8 @@ export type RowKind = 'record' | 'task' | 'nonce' | 'notification' | 'process' |
 
 /**
  * A set of rows of a `Backend` that is counted, and cleared of expired rows, by itself. It is either all rows of a
- * sender but nonces, or the nonces of one of its key ids. The sender '' has the rows of processes, and registrations
- * of no single sender.
+ * sender except nonces, or the nonces of one of its key ids. The sender '' has the rows of processes, and registrations
+ * that belong to no single sender.
  */
 export interface Scope {
   readonly sender: string;
@@ -150,7 +154,7 @@ export interface RowId {
 export interface Row extends RowId {
   /** The version that its last writer chose (`Write.next`). */
   readonly version: number;
-  /** The written text, opaque to the backend. */
+  /** The text that was written. The backend does not interpret it. */
   readonly data: string;
   readonly body?: Uint8Array;
 }
@@ -177,13 +181,13 @@ export interface Write extends Expected {
   readonly expiresAt: number | null;
   /** The time from which workers may take the row, Unix ms; null: never, or the row is a suspect. */
   readonly dueAt: number | null;
-  /** Present if the row is a suspect that workers may take; null if it is not. */
+  /** Set if the row is a suspect that workers may take; otherwise null. */
   readonly suspect: DueSuspect | null;
   /** The list for operators that contains the row; null: none. */
   readonly list: InboxQuery['state'] | null;
   /**
-   * The id of the task that the row waits for. For a due row of a registration it is a text of its due time. The text
-   * is U+0001, the letter of the kind, and Unix ms as 16 digits.
+   * The id of the task that the row waits for. For a due row of a registration, it is a text of the due time, so that
+   * such rows are found. The text is U+0001, the letter of the kind, and Unix ms as 16 digits.
    */
   readonly waitsFor: string | null;
   /**
@@ -191,7 +195,7 @@ export interface Write extends Expected {
    * the name of its list.
    */
   readonly link: string | null;
-  /** The bytes that are counted for the row; `bytesBefore` are those of the row that it replaces. */
+  /** The bytes that are counted for the row; `bytesBefore` were counted for the row that it replaces. */
   readonly bytes: number;
   readonly bytesBefore: number;
   /** The values of the replaced row, for backends that maintain an index themselves. */
@@ -212,13 +216,13 @@ export interface DueSuspect {
  * the expected version. No two units of one request write the same row.
  */
 export interface Unit {
-  /** The rows that are only read. */
+  /** The rows on which the changes depend without writing them, each with the version that it must have. */
   readonly expects: readonly Expected[];
   readonly writes: readonly Write[];
 }
 
 /**
- * The number of rows and bytes that one scope uses, as `Backend.load` counts them: a sender, or one of its key ids.
+ * The number of rows and bytes that one scope (a sender, or one of its key ids) uses, as `Backend.load` counts them.
  * `storeOf` compares them with `StoreLimits`.
  */
 export interface Counted {
@@ -240,8 +244,8 @@ export interface NoncesOf {
  */
 export interface CommitRequest {
   /**
-   * The store's clock when the changes were decided, Unix ms. The commit is refused if it is ahead, or over 1 s old and more
-   * milliseconds than the units have rows.
+   * The store's clock when the changes were decided, Unix ms. The commit is refused if `at` is in the future or too
+   * old. It may be 1 s old, or 1 ms for each row of the units if that is more.
    */
   readonly at: number;
   readonly units: readonly Unit[];
@@ -256,7 +260,7 @@ export interface CommitRequest {
 export interface CommitResult extends LoadResult {
   /** True if `at` was too old or in the future, so that nothing was done. */
   readonly isOld: boolean;
-  /** The positions of the units that were refused. Their existing rows are in `rows`. */
+  /** The positions of the refused units in the request. The existing rows of these units are in `rows`. */
   readonly refused: readonly number[];
 }
 
@@ -291,18 +295,20 @@ export interface LoadResult {
  * `holdMs`.
  */
 export interface DueRequest {
-  /** If true, only suspects of any sender: the fewest crashes first, then the oldest. If false, no suspects. */
+  /**
+   * True: returns only suspects, of any sender: the fewest crashes first, then the oldest. False: returns no suspects.
+   */
   readonly suspects: boolean;
   readonly max: number;
   readonly holdMs: number;
   /**
-   * The longest wait of a row, ms. Rows that would come due later than this from now count as due too, after those
-   * whose time has come.
+   * The longest time for which a row may wait, ms. A row that is due even later counts as due now, because the store's
+   * clock was set back. Such rows come after the other due rows.
    */
   readonly longestMs: number;
   /** Senders to consider in addition to those that the backend knows. */
   readonly senders: readonly string[];
-  /** The sender that had the last turn; '' before the first turn. */
+  /** The sender that had the last turn in the previous call; '' in the first call. */
   readonly after: string;
 }
 

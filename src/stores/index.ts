@@ -1,17 +1,18 @@
-// The public entry `proto-webhooks/store`: the contract of a store, and `storeOf` for a database without one.
-// Imported by users who write a store or a backend; nothing in `src` imports it.
+// The public entry `proto-webhooks/store`: the interface of a store, and `storeOf`, which makes a store for another
+// database.
+// Imported by users who write a store or a backend; nothing in `src` imports this file.
 
 /**
- * Defines the tasks of a store (`Store`), and creates one for a database that this package has no store for
+ * Defines the interface of a store (`Store`), and makes a store for a database that this package has none for
  * (`storeOf`). Receivers and workers call the methods of `Store`; a database implements the smaller `Backend`.
  *
- * - A *sender* is the seller's agent URL. A *record* is one event of it, named by its idempotency key.
+ * - A *sender* is the seller's agent URL. A *record* is one event of a sender, named by its idempotency key.
  * - A *lease* is the right of one *owner*, a delivery or a worker, to run the event's handler until a time.
  * - A *nonce* is the random text in a signature by which a repeated request is recognised.
- * - A *task* is what several events report the status of. Its events never run at the same time.
+ * - A *task* is the work of a seller whose status several events report. Its events never run at the same time.
  * - A *suspect* is an event that may have ended its process. It runs alone.
- * - A *row* is what `Backend` stores: a record, a task, a nonce, and others (`RowKind`). A *scope* is a set of rows
- *   that is counted by itself, and a *sweep* deletes expired ones.
+ * - A *row* is the unit that `Backend` stores: a record, a task, a nonce, and others (`RowKind`). A *scope* is a set of
+ *   rows that is counted by itself, and a *sweep* deletes the expired rows of a scope.
  *
  * @module
  */

@@ -1,5 +1,5 @@
 // The public entry `proto-webhooks/memory`: a store in this process, for tests and development (admission.md §9.1).
-// Called by users and by tests; each method runs a rule of `rules` in one synchronous step.
+// Called by users and by tests; each method runs a rule of `stores/rules` in one synchronous step.
 import { Fault } from '../shared/errors.ts';
 import { requireOptions } from './text.ts';
 import type { Store, StoreOptions } from './store.ts';
@@ -12,8 +12,8 @@ import { type MemoryRows, memoryRows } from './memory/memory-rows.ts';
 import { createMemoryState as newState, type MemoryState as State } from './memory/memory-state.ts';
 
 /**
- * The data of a memory store, made by `createMemoryState` and passed as `memoryStore({ state })`. Stores that are
- * given the same state are one store, as two processes on one database are.
+ * The data of a memory store, made by `createMemoryState` and passed as `memoryStore({ state })`. Memory stores with
+ * the same state act as one store, like two processes on one database.
  */
 export interface MemoryState {
   /** The identity of the store; undefined until it is first needed. */
@@ -67,7 +67,7 @@ export function memoryStore(
   const state = stateOf(options);
   const rows = memoryRows(state);
   const watch = stepWatch();
-  // The rows survive a close, as in every store.
+  // Closing only makes later calls fail. The rows survive, as in every store.
   let closed = false;
   const now = (): number => {
     if (closed) throw new Fault('store_unavailable', 'The memory store is closed.');
@@ -78,7 +78,7 @@ export function memoryStore(
   const close = async (): Promise<void> => {
     closed = true;
   };
-  // Each method runs to its end without yielding. So steps never overlap, even those of several stores on one state.
+  // Each step runs to its end without yielding. So steps never overlap, even the steps of several stores on one state.
   const atomic = async <T>(step: (rows: MemoryRows, now: number) => T): Promise<T> => step(rows, now());
   return {
     name: 'memory',
@@ -100,5 +100,5 @@ export function memoryStore(
   };
 }
 
-/** Every state was made by `createMemoryState`. */
+/** The cast is safe, because `createMemoryState` made every state. */
 const stateOf = ({ state = createMemoryState() }: MemoryStoreOptions): State => state as State;

@@ -1,5 +1,5 @@
 // The public entry `proto-webhooks/mysql`: a store on MariaDB and MySQL (admission.md §9.6).
-// Called by users; made by `storeOf` of the backend in `mysql/mysql-backend.ts`.
+// Called by users. `storeOf` makes the store from the backend in `mysql/mysql-backend.ts`.
 import { ConfigError } from '../shared/errors.ts';
 import type { AcceptRequest, Store, StoreInbox, StoreOptions } from './store.ts';
 import { storeOf } from './optimistic/optimistic-store.ts';
@@ -16,8 +16,8 @@ export type { MigrateOptions } from './mysql/mysql-schema.ts';
 /** Options of `mysqlStore`: the pool of connections, and time limits. */
 export interface MysqlStoreOptions extends StoreOptions {
   /**
-   * A pool of `mysql2/promise` (3 or newer), on the database in which `migrate` made the tables. The caller ends
-   * it. `ctx.transaction` needs a `connectionLimit` of at least 2.
+   * A pool of `mysql2/promise` (3 or newer), on the database in which `migrate` made the tables. The caller ends the
+   * pool. `ctx.transaction` needs a `connectionLimit` of at least 2.
    */
   readonly pool: MysqlPool;
   /**
@@ -50,8 +50,9 @@ export type MysqlStore = Store<MysqlConnection> &
   Required<Pick<Store<MysqlConnection>, 'transaction' | typeof Symbol.asyncDispose>> & {
     readonly inbox: StoreInbox;
     /**
-     * Deletes expired rows, a few at a time. Accepts already delete those of their own sender. Call it e.g. once a
-     * day for senders that send no more.
+     * Deletes expired rows, a few at a time. A delivery already deletes expired rows of its own sender. Call `sweep`
+     * e.g. once a day for senders that send no more.
+     *
      * @returns the number of deleted rows.
      */
     sweep(): Promise<number>;
@@ -84,7 +85,8 @@ export function mysqlStore(options: MysqlStoreOptions): MysqlStore {
   const accept = store.accept.bind(store);
   return Object.assign(store, {
     sweep: async () => sweep(await backend.scopes()),
-    // Checked before the call joins a batch, so that a wrong sender does not fail the other calls of the batch.
+    // The sender's name is checked before the call joins a batch, so that a wrong name does not fail the other calls of
+    // the batch.
     accept: async (request: AcceptRequest) => {
       checkSender(request.sender);
       return accept(request);
@@ -109,7 +111,7 @@ const OPTION_NAMES: Readonly<Record<keyof MysqlStoreOptions, true>> = {
   clockOffsetMs: true,
 };
 
-/** The server's own longest timeout. Ms: a year. */
+/** The longest idle timeout that the server allows. Ms: a year. */
 const MOST_IDLE_MS = 31_536_000_000;
 
 /** Checks the options, because callers in JavaScript may pass wrong ones. @throws ConfigError */

@@ -1,5 +1,5 @@
 // The public entry `proto-webhooks/postgres`: a store on PostgreSQL (admission.md §9.3).
-// Called by users; made by `storeOf` of the backend in `postgres/postgres-backend.ts`.
+// Called by users. `storeOf` makes the store from the backend in `postgres/postgres-backend.ts`.
 import { ConfigError } from '../shared/errors.ts';
 import type { Store, StoreInbox, StoreOptions } from './store.ts';
 import { storeOf } from './optimistic/optimistic-store.ts';
@@ -15,7 +15,7 @@ export type { MigrateOptions } from './postgres/postgres-schema.ts';
 
 /** Options of `postgresStore`: the pool of connections, the schema, and time limits. */
 export interface PostgresStoreOptions extends StoreOptions {
-  /** A pool of `pg` (8 or newer). The caller ends it. `ctx.transaction` needs a `max` of at least 2. */
+  /** A pool of `pg` (8 or newer). The caller ends the pool. `ctx.transaction` needs a `max` of at least 2. */
   readonly pool: PgPool;
   /** The schema in which `migrate` made the tables. Default: `proto_webhooks`. */
   readonly schema?: string;
@@ -49,8 +49,9 @@ export type PostgresStore = Store<PgClient> &
   Required<Pick<Store<PgClient>, 'transaction' | typeof Symbol.asyncDispose>> & {
     readonly inbox: StoreInbox;
     /**
-     * Deletes expired rows, a few at a time. Accepts already delete those of their own sender. Call it e.g. once a
-     * day for senders that send no more.
+     * Deletes expired rows, a few at a time. A delivery already deletes expired rows of its own sender. Call `sweep`
+     * e.g. once a day for senders that send no more.
+     *
      * @returns the number of deleted rows.
      */
     sweep(): Promise<number>;
@@ -93,7 +94,7 @@ const OPTION_NAMES: Readonly<Record<keyof PostgresStoreOptions, true>> = {
   clockOffsetMs: true,
 };
 
-/** The server's own longest timeout. Ms. */
+/** The longest idle timeout that the server allows. Ms. */
 const MOST_IDLE_MS = 2 ** 31 - 1;
 
 /** Checks the options, because callers in JavaScript may pass wrong ones. @throws ConfigError */

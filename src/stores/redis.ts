@@ -1,5 +1,5 @@
 // The public entry `proto-webhooks/redis`: a store on Redis, single, with Sentinels or Cluster (admission.md §9.5).
-// Called by users; made by `storeOf` of the backend in `redis/redis-backend.ts`.
+// Called by users. `storeOf` makes the store from the backend in `redis/redis-backend.ts`.
 import { ConfigError } from '../shared/errors.ts';
 import type { Store, StoreInbox, StoreOptions } from './store.ts';
 import { storeOf } from './optimistic/optimistic-store.ts';
@@ -18,28 +18,28 @@ export type { RedisClient } from './redis/redis-client.ts';
  */
 export interface RedisStoreOptions extends StoreOptions {
   /**
-   * A client of ioredis: single, with Sentinels, or Cluster. The store works on a duplicate of it; the caller
-   * closes this one.
+   * A client of ioredis: single, with Sentinels, or Cluster. The store works on a duplicate of the client; the caller
+   * closes the client itself.
    */
   readonly client: RedisClient;
   /** The prefix of every key, without `{` and `}`. Default: `webhook:`. */
   readonly prefix?: string;
   /**
    * The number of replicas that must confirm a write before it is answered (`WAIT`). With fewer the operation fails
-   * with `not_durable` (503), also while a replica is unreachable. 0 turns it off.
+   * with `not_durable` (503), also while a replica is unreachable. With 0 no replica has to confirm.
    *
    * Default: 1 as soon as every primary was seen with a replica, 0 before. If the receiver requires durability
-   * `failover`, it is the largest number of replicas attached since the start. It then cannot be lower than the
-   * number of attached ones.
+   * `failover`, the default is the largest number of replicas attached since the start. The option then cannot be lower
+   * than the number of attached replicas.
    */
   readonly waitReplicas?: number;
-  /** The longest wait for replicas, ms. Default: 1 000. */
+  /** The longest wait for the confirmation of replicas, ms. Default: 1 000. */
   readonly waitTimeoutMs?: number;
   /** The time limit of an operation, ms. After it the operation fails with `store_unavailable`. Default: 3 000. */
   readonly timeoutMs?: number;
 }
 
-/** A store on Redis, made by `redisStore`. It works in both modes and has no transactions. */
+/** A store on Redis, made by `redisStore`. It works in both modes (`inline` and `inbox`) and has no transactions. */
 export type RedisStore = Store &
   Required<Pick<Store, typeof Symbol.asyncDispose>> & { readonly inbox: StoreInbox };
 

@@ -1,32 +1,41 @@
-// Versions of schemas: the one that this package needs, and changes that happen while a store runs (admission.md
-// §7.7).
+// Compares the version of a store's schema with the version that this package needs, when a store is opened and while
+// it runs (admission.md §7.7).
 // Called by SQLite, Postgres, MySQL and Redis when they open, migrate, and are used.
 import { ConfigError, Fault } from '../shared/errors.ts';
 
 /**
- * The first released version of every store's schema. Builds before that release made stores with lower numbers, and
- * nothing upgrades those.
+ * The first released version of every store's schema. Builds before that release made schemas with lower versions,
+ * which cannot be upgraded.
  */
 export const FIRST_VERSION = 4;
 
-/** The words by which messages name a schema, and suggest a way out if a process cannot be upgraded at once. */
+/**
+ * The words with which error messages name a store's schema, and suggest a way out if a process cannot be upgraded
+ * immediately.
+ */
 export interface VersionedStore {
   /** The store's name, e.g. `postgresStore`. */
   readonly store: string;
-  /** The thing that has the version, e.g. a file or a database schema. */
+  /**
+   * The words before `schema version` in an error message: the owner of the version, and a verb, e.g. `the database
+   * has`.
+   */
   readonly place: string;
-  /** The thing to give this process instead, so that it has a store of its own. */
+  /** The place that a process needs to have a store of its own, as error messages name it, e.g. `a schema`. */
   readonly own: string;
 }
 
-/** True if this package can upgrade a store from `version` to `known`; version 0: there is no store yet. */
+/**
+ * True if this package, whose schema version is `known`, can upgrade a store from `version`. Version 0: there is no
+ * store yet.
+ */
 export const leadsTo = (known: number, version: number): boolean =>
   version === 0 || (version >= FIRST_VERSION && version <= known);
 
 const refused = ({ store, place }: VersionedStore, version: unknown, what: string): ConfigError =>
   new ConfigError(`${store}: ${place} schema version ${String(version)}, this package ${what}`);
 
-/** Makes the error for a version that cannot be upgraded to `known`, the version of this package. */
+/** Makes the error for a store whose schema version cannot be upgraded to `known`, the version of this package. */
 export function wrongVersion(at: VersionedStore, known: number, version: unknown): ConfigError {
   const fix =
     typeof version === 'number' && version > 0 && version < known
@@ -36,12 +45,12 @@ export function wrongVersion(at: VersionedStore, known: number, version: unknown
 }
 
 /**
- * Checks that a store has the version of this package.
+ * Checks that a store's schema has the version of this package.
  *
  * @param known the version of this package.
- * @param version the store's; 0: there are no tables.
+ * @param version the version of the store; 0: there are no tables.
  * @param where the schema or database that may lack tables, for the message.
- * @throws ConfigError with the fix for every other version.
+ * @throws ConfigError for every other version, with a way to fix it.
  */
 export function checkVersion(at: VersionedStore, known: number, version: number, where: string): void {
   if (version === known) return;
@@ -52,16 +61,16 @@ export function checkVersion(at: VersionedStore, known: number, version: number,
 }
 
 /**
- * Returns the version that all steps together reach. The first step creates `FIRST_VERSION`, each further one the
- * next version.
+ * Returns the version that a store has after all migration steps. The first step creates `FIRST_VERSION`, each further
+ * one the next version.
  */
 export const newest = (steps: readonly unknown[]): number => FIRST_VERSION + steps.length - 1;
 
 /**
- * Returns the steps that a store still needs; the last one reaches `newest(steps)`.
+ * Returns the migration steps that a store still needs; the last one leads to `newest(steps)`.
  *
- * @param version the store's; 0: there is no store yet.
- * @throws ConfigError if no step leads from it.
+ * @param version the version of the store; 0: there is no store yet.
+ * @throws ConfigError if no step upgrades that version.
  */
 export function missingSteps(
   at: VersionedStore,
@@ -82,25 +91,27 @@ export function whileRunning(error: unknown): unknown {
   return new Fault('misconfigured', error.message, { cause: error });
 }
 
-/** Repeats, while a store is used, a check that succeeded when the store was opened. */
+/** Repeats a check that succeeded when a store was opened, e.g. of its schema's version, while the store is used. */
 export interface LookAgain {
   /**
-   * Checks every 10 s. After a failed check it checks on each call, until a check succeeds. Returns undefined if no
-   * check is due, so that nothing has to be awaited. Calls during a check wait for that check.
+   * Runs the check if it last succeeded 10 s ago or earlier. After a failed check, every call runs it until one
+   * succeeds. Returns undefined if no check is needed, so that nothing has to be awaited. Calls during a check wait for
+   * that check.
    *
    * @throws the error of the check.
    */
   readonly passed: () => Promise<void> | undefined;
-  /** Makes the next call check. */
+  /** Makes the next call of `passed` run the check. */
   readonly due: () => void;
 }
 
 /**
- * The longest time for which a change may go unnoticed. Ms: 10 s. More frequent checks would slow down deliveries.
+ * The longest time for which a change of the database may go unnoticed. Ms: 10 s. More frequent checks would slow down
+ * deliveries.
  */
 const LOOK_AGAIN_MS = 10_000;
 
-/** Makes a repeated check of `look`. @param now returns ms; the first interval begins now. */
+/** Makes a `LookAgain` that repeats the check `look`; the first 10 s begin now. @param now returns the time in ms. */
 export function lookAgain(look: () => Promise<void>, now: () => number): LookAgain {
   let lookedAt = now();
   let isDue = false;

@@ -1,13 +1,14 @@
 // The public entry `proto-webhooks/sqlite`: a store in one file (admission.md §9.2).
-// Called by users; each method runs a rule of `rules` over its rows, inside the transaction that writes them.
+// Called by users; each method runs a rule of `stores/rules` over the rows, inside the transaction that writes them.
 /**
- * SQLite was also tried as a `Backend`, like the other databases. Both were measured in turns, in processor time for
- * each event, in 12 pairs.
+ * SQLite runs the rules itself, and not as a `Backend` like the other databases, which was slower. Both ways were
+ * measured in turns, in processor time for each event, in 12 pairs.
  *
- * Inline, 64 callers reach 0.97 to 1.00 of today's rate, and one caller 0.70 (memory) to 0.89 (disk). Mode inbox
- * reaches 0.47 to 0.80, with 2.3 times the commits beside accepts. The cause is that a lease reads its rows before
- * its transaction, and unpacks them for the plan. No line was saved. `ctx.transaction` is synchronous, so plans would
- * need a second, synchronous runner. Memory needs the rules over rows anyway.
+ * Inline, a `Backend` reaches 0.97 to 1.00 of today's rate with 64 callers, and 0.70 (memory) to 0.89 (disk) with one
+ * caller. In mode inbox it reaches 0.47 to 0.80, with 2.3 times as many commits, those of `accept` not counted. The
+ * cause is that a lease reads its rows before its transaction, and unpacks them to decide. No line was saved.
+ * `ctx.transaction` is synchronous here, so a `Backend` would need a second, synchronous way to run the rules. The
+ * memory store needs rules over rows anyway.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ConfigError } from '../shared/errors.ts';
@@ -25,8 +26,9 @@ import { stepWatch } from './step-watch.ts';
 import { requireOptions } from './text.ts';
 
 /**
- * Runs the owner's writes and the completion as one step, in a transaction of its own. The lease is checked first, so
- * that a process that was paused does not begin. `complete` checks it again, so that such a process does not finish.
+ * Runs the caller's function and the completion of the event as one step, in a transaction of its own. The lease is
+ * checked first, so that a process that was paused and lost its lease does not run the function. `complete` checks it
+ * again, so that such a process does not commit either.
  */
 function transactionStep<T>(
   db: SqliteHandle,
@@ -39,8 +41,8 @@ function transactionStep<T>(
   inStore(() => db.exec('SAVEPOINT webhook_fn'));
   const result = fn(db);
   if (isThenable(result)) {
-    // The function continues after the rollback. Its later writes do not belong to the store, and nobody else handles
-    // its error.
+    // The function returned a promise, so its work continues after the rollback. Later writes are not part of the
+    // transaction. The promise's error is ignored, because nobody else handles it.
     Promise.resolve(result).catch(() => undefined);
     throw new ConfigError(
       'ctx.transaction: SQLite transactions are synchronous, but the function returned a promise; its writes were rolled back. ' +
@@ -53,8 +55,8 @@ function transactionStep<T>(
 }
 
 /**
- * Checks that `fn` has not ended the transaction. A COMMIT or ROLLBACK in it also ends the savepoint. Then its writes
- * would be committed or lost independently of the completion.
+ * Checks that `fn` has not ended the transaction. A COMMIT or ROLLBACK in `fn` also ends the savepoint. Then the writes
+ * of `fn` would be committed or lost independently of the completion.
  */
 function checkStillOpen(db: SqliteHandle): void {
   try {
@@ -69,7 +71,8 @@ function checkStillOpen(db: SqliteHandle): void {
 }
 
 /**
- * Converts errors of the store's own statements to faults. An error of `fn` is the caller's, and is not converted.
+ * Runs a step of the store and converts its error to a `Fault`. The caller's function runs outside, so an error of that
+ * function is not converted.
  */
 function inStore<T>(step: () => T): T {
   try {
@@ -88,19 +91,19 @@ export type { SqliteHandle, SqliteStatement, SqliteValue } from './sqlite/handle
 /** Options of `sqliteStore`: the wait for a locked database, and functions that tests replace. */
 export interface SqliteStoreOptions extends StoreOptions {
   /**
-   * The longest wait for another connection's lock, ms. After it an operation fails with `store_unavailable`.
-   * Default: 2 000.
+   * The longest wait for another connection's lock, ms. After it an operation fails with `store_unavailable`. Default:
+   * 2 000.
    */
   readonly busyMs?: number;
-  /** Waits between two tries, ms. Default: `setTimeout`. Replace it in tests. */
+  /** Waits for `ms` between two tries to get the lock. Default: `setTimeout`. Replace it in tests. */
   readonly delay?: (ms: number) => Promise<void>;
-  /** Returns a number in [0, 1) that spreads the tries. Default: `Math.random`. */
+  /** Returns a number in [0, 1) that spreads the tries of several processes. Default: `Math.random`. */
   readonly random?: () => number;
 }
 
 /**
- * A store in an SQLite file, made by `sqliteStore`. It works in both modes. In a handler, `ctx.transaction(fn)`
- * passes the connection to `fn`, which must be synchronous.
+ * A store in an SQLite file, made by `sqliteStore`. It works in both modes (`inline` and `inbox`). In a handler,
+ * `ctx.transaction(fn)` passes the connection to `fn`, which must be synchronous.
  */
 export type SqliteStore<Handle = SqliteHandle> = Store<Handle> &
   Required<Pick<Store<Handle>, 'transaction' | 'inbox' | 'registrations' | typeof Symbol.asyncDispose>>;
@@ -111,7 +114,7 @@ export type SqliteStore<Handle = SqliteHandle> = Store<Handle> &
  *
  * The import itself throws a ConfigError if the runtime has no `node:sqlite` (Node before 22.13).
  * @param fileOrHandle the path of the database, or a `DatabaseSync` of `node:sqlite`. The caller closes a handle.
- *   The store sets on it WAL, `synchronous=FULL`, a checkpoint every 4 000 pages (a WAL of some 16 MiB) and no busy
+ *   The store sets WAL, `synchronous=FULL`, a checkpoint every 4 000 pages (a WAL of some 16 MiB) and no busy
  *   timeout. `:memory:` and files on tmpfs or ramfs work, with durability `process`.
  * @throws ConfigError from `open()` if the database cannot be used, or was made by a newer version.
  * @example
@@ -154,7 +157,7 @@ export function sqliteStore<Handle extends SqliteHandle = SqliteHandle>(
     peek: (sender, key) => step((rows, now) => peek(rows, sender, key, now)),
     transaction: async (request, fn) => {
       const { db, rows, commits } = connection.current();
-      // `tx` is the handle that was passed in, or else the store's own connection.
+      // The cast is safe: `tx` is the handle that the caller passed in, or else the store's own connection.
       return commits.runAlone(() => transactionStep(db, rows, request, (tx) => fn(tx as Handle), now));
     },
     inbox: inboxOf(step, watch),
@@ -192,8 +195,8 @@ interface SqliteConnection extends Pick<State, 'open'> {
 }
 
 function connectionOf(fileOrHandle: string | SqliteHandle, options: BusyOptions): SqliteConnection {
-  // A handle that was passed in is closed by its owner. A database without a file lives in its connection, so that
-  // connection stays open and is used again.
+  // A handle that was passed in is closed by its owner. A database without a file (`:memory:`) is lost with its
+  // connection, so that connection stays open and is used again.
   const isFile = typeof fileOrHandle === 'string' && !WITHOUT_FILE.has(fileOrHandle);
   let only: SqliteHandle | undefined;
   const connect = (): SqliteHandle => {

@@ -1,7 +1,7 @@
-// Notices a store's clock that was set back, for the alarm `clock_stepped` (admission.md §4.11).
-// Called by every store of this package, with each time that its clock gives.
+// Notices that a store's clock was set back, for the alarm `clock_stepped` (admission.md §4.11).
+// Called by every store of this package, with each time that the store's clock gives.
 
-/** The member of an answer that reports that the store's clock was set back. */
+/** The member of a store's answer that says by how many ms the store's clock was set back. */
 export interface StepTold {
   readonly clockSteppedMs?: number;
 }
@@ -11,17 +11,20 @@ export interface StepTold {
  */
 export interface StepWatch {
   /**
-   * Takes a time that the store's clock gave at some moment after `since`. It is compared with this process's own
-   * clock, which is never set back. `now` is Unix ms, with the offset; `since` comes from `performance.now()`.
+   * Receives a time that the store's clock gave at some moment after `since`. The time is compared with this process's
+   * own clock, which is never set back. `now` is Unix ms, with the offset; `since` comes from `performance.now()`.
    */
   readonly seen: (now: number, since?: number) => void;
-  /** Returns the answer, with the largest step noticed since the last answer. Unchanged if there was none. */
+  /**
+   * Adds to a store's answer the largest amount by which the clock was set back since the last answer. Returns the
+   * answer unchanged if the clock was not set back.
+   */
   readonly told: <A extends StepTold>(answer: A) => A;
 }
 
 /**
- * Differences that are not taken for a step. Nodes of a cluster differ by up to 1 s, and two clocks drift apart by a
- * thousandth of the time.
+ * Differences up to these limits do not count as a clock that was set back. Nodes of a cluster differ by up to 1 s, and
+ * two clocks drift apart by a thousandth of the time.
  */
 const NODES_MS = 1000;
 const DRIFT = 0.001;
@@ -31,7 +34,8 @@ export function stepWatch(): StepWatch {
   let backMs = 0;
   return {
     seen: (now, since) => {
-      // Without `since`, a step is noticed only if the time is earlier than the last one.
+      // Without `since`, the time since the last call counts as 0. Then a clock that was set back is noticed only if
+      // its time is earlier than the last one.
       const passed = last && since !== undefined ? since - last.at : 0;
       const behindMs = last ? last.now + passed - now : 0;
       if (behindMs > NODES_MS + Math.abs(passed) * DRIFT) backMs = Math.max(backMs, behindMs);

@@ -11,10 +11,7 @@ import type { ClaimedState, ClaimedWindow, StateClaim, UrlClaim, WindowClaim } f
  * sender with the same key is a duplicate. Nonces are claimed in the same way, against replays.
  */
 export interface AcceptRequest {
-  /**
-   * The random id of the call of `verifyAndDispatch`. A repeated call with it is the same accept and gets the same
-   * answer.
-   */
+  /** The random id of one call of `verifyAndDispatch`. A request that is repeated with this id gets the same answer. */
   readonly acceptId: string;
   /** The seller's agent URL. */
   readonly sender: string;
@@ -22,11 +19,11 @@ export interface AcceptRequest {
   readonly mode: 'inline' | 'inbox';
   /** The signature's nonce. Absent for legacy authentication, which has none. */
   readonly nonce?: NonceClaim;
-  /** The event. Absent if the body has no valid event; only the nonce is burned then. */
+  /** Absent if the body has no valid event: then only the nonce is stored, so that it cannot be used again. */
   readonly event?: EventClaim;
   /**
-   * True if the delivery waited for another one and its first accept was answered `replay`. Its bytes came before,
-   * and it now asks without its nonce.
+   * True for a request that repeats, after a wait, one whose answer had `replay`: the delivery's bytes came before. The
+   * repeated request has no nonce, so only this member shows it.
    */
   readonly replay?: boolean;
   /**
@@ -45,13 +42,14 @@ export interface AcceptRequest {
    */
   readonly isRunning?: boolean;
   /**
-   * The key of another event of the same task that the caller's process runs. It holds the task here, even on an
-   * expired lease, unless another process took it.
+   * The key of another event of the same task that the caller's process runs. That event holds the task for this
+   * request, even on an expired lease, unless another process took the task.
    */
   readonly runningKey?: string;
   /**
-   * True if the caller's process has reserved its one slot for a suspect for this accept (inline), so that a suspect
-   * may be leased. Absent: the answer for a suspect is `in-flight` with `suspect`.
+   * True if the caller's process has reserved its one slot for suspects for this accept (inline), so that a suspect may
+   * be leased. A suspect is an event whose run ended by a crash. Absent: the answer for a suspect is `in-flight` with
+   * `suspect`.
    */
   readonly alone?: boolean;
   readonly limits: StoreLimits;
@@ -65,7 +63,7 @@ export interface AcceptRequest {
  * twice: the member `nonce` of an `AcceptRequest`. A receiver sets it for signed deliveries only.
  */
 export interface NonceClaim {
-  /** The group in which the nonce is counted: one of 256 of the sender, chosen by a hash of the key id. */
+  /** The name of the group in which the nonce is counted. A sender has 256 groups; a hash of the key id chooses one. */
   readonly keyid: string;
   /** Identifies the nonce: a text made of the key id and the nonce. */
   readonly nonce: string;
@@ -90,34 +88,34 @@ export interface EventClaim {
   readonly body: Uint8Array;
   /** The SHA-256 of the raw body, lower-case hex. */
   readonly rawHash: string;
-  /** The SHA-256 of the canonical JSON (RFC 8785), lower-case hex. Present if the edition compares it. */
+  /**
+   * The SHA-256 of the canonical JSON (RFC 8785), lower-case hex. Present if the protocol's edition compares bodies by
+   * it.
+   */
   readonly canonicalHash?: string;
   /**
    * The reaction to a changed payload under a used key. `first-wins`: the first copy is used. `conflict`: nothing
    * changes and nothing is leased.
    */
   readonly onChanged: 'first-wins' | 'conflict';
-  /**
-   * The task, present for kind `task`. Handlers of one task never overlap, and events with an `instant` are
-   * ordered.
-   */
+  /** The task, present for kind `task`: its handlers never overlap, and its events with an `instant` are ordered. */
   readonly task?: TaskClaim;
   /** The SHA-256 of a terminal status, lower-case hex. Present if a second terminal status is refused (edition 3.2). */
   readonly terminalHash?: string;
   readonly notificationId?: string;
-  /** The URL of the delivery, at most 1 024 characters. The record keeps it until it is done. */
+  /** The URL of the delivery, at most 1 024 characters. The record keeps the URL until the event is done. */
   readonly url?: string;
   /**
-   * The trace of the delivery (W3C Trace Context), for the process that runs the event. The record keeps it until
-   * it is done.
+   * The trace of the delivery (W3C Trace Context), for the process that runs the event. The record keeps the trace
+   * until the event is done.
    */
   readonly traceparent?: string;
   /** The report, present for kind `delivery-report`. */
   readonly report?: ReportClaim;
   /**
-   * The URL to which the event was sent, and the rows of kind `stream` of the media buys that it is about. The store
-   * saves the URL with each of these whose seller was asked to send there. Present if the receiver has registrations,
-   * and the URL is one of theirs.
+   * The URL to which the event was sent, and the rows of kind `stream` of the media buys that the event is about. The
+   * store records the use of the URL with each media buy whose seller was asked to send there. Present if the receiver
+   * has registrations, and the URL is registered.
    */
   readonly via?: UrlClaim;
   /** The media buy of an event of another kind. Present if the event names one and has a valid time of its own. */
@@ -132,9 +130,15 @@ export interface EventClaim {
  */
 export interface ReportClaim {
   readonly mediaBuyIds: readonly string[];
-  /** The rows of the report that have data, by media buy. Present if the receiver has registrations. */
+  /**
+   * For each media buy with a row in the report: the row's period, and facts beside the data, e.g. the time of the next
+   * data. Present if the receiver has registrations.
+   */
   readonly windows?: readonly WindowClaim[];
-  /** True if the buyer asked for the report. It is a duplicate if its window came before, or is about to be handled. */
+  /**
+   * True if the buyer pulled the report. Such a report is a duplicate if the data of each of its windows came before,
+   * or are in another event that is not done.
+   */
   readonly isPulled?: true;
   /** True if it is the final report of its media buys. */
   readonly final: boolean;
@@ -162,11 +166,14 @@ export interface TaskClaim {
   readonly id: string;
   /** The comparison key of the event's timestamp, which sorts by plain bytes. Present if the timestamp is valid. */
   readonly instant?: string;
-  /** The same instant in Unix ms. If it is more than 5 min ahead of the store's clock, it does not raise the task's mark. */
+  /**
+   * The time of `instant` in Unix ms. A time that is more than 5 min ahead of the store's clock does not become the
+   * newest time of its task (`mark`).
+   */
   readonly instantMs?: number;
   /** True if the status ends the task. */
   readonly terminal: boolean;
-  /** Present for a non-terminal status in edition 3.2: it is not applied after the task has ended. */
+  /** Present for a non-terminal status in edition 3.2: such a status is not applied after the task has ended. */
   readonly keepsEnd?: true;
   /**
    * The status as its channel reported it: a webhook, the answer of a call, or a poll. Present if the receiver has
@@ -184,20 +191,20 @@ export interface ToldClaim {
   readonly source: EventChannel;
   readonly status: string;
   /**
-   * The `operationRowId` of the operation, if the event names both operation and task. On a record whose event
-   * names one of them, it is the other one, as another channel reported it.
+   * The `operationRowId` of the operation, if the event names both operation and task. If the event names only one of
+   * them, another channel's report of the same status may name the other. The store then adds it here, on its record.
    */
   readonly operation?: string;
   /** The SHA-256 of a terminal status, lower-case hex, over the parts that every channel reports. */
   readonly hash?: string;
   /**
-   * The time at which the buyer asked, Unix ms on the store's clock. Present for a non-terminal status without
-   * `instant`, if the buyer asked.
+   * The time at which the buyer asked for the status, Unix ms on the store's clock. Present for a non-terminal status
+   * without `instant`, if the buyer asked.
    */
   readonly askedAt?: number;
   /**
-   * The newer `TaskClaim.instant` of other channels that reported the same terminal status; null if they have none.
-   * Only the store sets it, on records.
+   * The newest `TaskClaim.instant` of all channels that reported the same terminal status; null if a later report had
+   * none. Only the store sets it, on records.
    */
   readonly newest?: string | null;
 }
@@ -208,7 +215,7 @@ export interface ToldClaim {
  * Deliveries that are in progress at the same time may exceed them.
  */
 export interface StoreLimits {
-  /** The largest number of records, task marks and notification ids of one sender. */
+  /** The largest number of records, tasks, notification ids and registrations of one sender. */
   readonly maxRecordsPerSender: number;
   /** The largest total size of the bodies of one sender's unfinished records, bytes. */
   readonly maxPendingBytesPerSender: number;
@@ -225,11 +232,11 @@ export interface StoreLimits {
  * to a store. The event is then DEAD: it is kept for an operator and no longer runs.
  */
 export interface RetryLimits {
-  /** The number of leases after which a record becomes DEAD. */
+  /** The number of counted attempts to run the handler after which a record becomes DEAD. */
   readonly attempts: number;
   /**
-   * The number of charged crashes after which a record becomes DEAD. Crashes of leases as a suspect, and overruns,
-   * are charged.
+   * The number of charged crashes after which a record becomes DEAD. A crash is charged if the record was a suspect
+   * already. An overrun always counts as one.
    */
   readonly crashes: number;
 }
@@ -241,32 +248,26 @@ export interface RetryLimits {
 export type Pressure = 'records' | 'pending-bytes' | 'nonces' | 'sender-nonces' | 'all-nonces';
 
 /**
- * The result of `Store.accept`: the decision on one delivery (`kind`), with facts for the receiver's alarms.
- *
- * The facts are limits that are nearly used up, a clock that was set back, and mistakes of sellers. `secondEnd`:
- * another webhook reported an end of the same task before, under another key. `endDropped`: the end of a task came
- * under a key that was used before for another body, so it is lost.
+ * The result of `Store.accept`: the decision on one delivery (`kind`), with facts for the receiver's alarms. These are
+ * limits that are nearly used up, a clock that was set back, and mistakes of sellers.
  */
 export type AcceptResult = AcceptDecision & {
   readonly pressure: readonly Pressure[];
   /**
-   * The least amount by which the store's clock was set back, ms, as this process noticed since its last answer. It
-   * is for the alarm.
+   * The store's clock was set back by at least this amount, ms, as this process noticed since its last answer. It is
+   * for the alarm.
    */
   readonly clockSteppedMs?: number;
-  /** Present for a terminal status if another webhook reported one of its task under another key. */
+  /** Present for a terminal status of a task whose end another webhook reported before, under another key. */
   readonly secondEnd?: true;
-  /**
-   * Present for a terminal status whose key was used before for another payload, so that the end of the task is
-   * dropped.
-   */
+  /** Present if the end of a task is dropped, because its key was used before for another payload. */
   readonly endDropped?: true;
   /**
-   * Present for a report whose windows were not all kept. It names media buys that nobody has registered, and the
-   * sender has named too many of these.
+   * Present for a report if not all of its windows were kept. The report names media buys that nobody has registered,
+   * and the sender has named too many such media buys.
    */
   readonly claimsDropped?: true;
-  /** Present if an older state was dropped, because too many things of one media buy or subscription have a state. */
+  /** Present if an older state was dropped, because one media buy or subscription has too many states. */
   readonly stateDropped?: true;
 };
 
@@ -279,7 +280,10 @@ export type AcceptResult = AcceptDecision & {
  * another key before.
  */
 export type AcceptDecision =
-  /** Inline: leased to this accept. Run the handler, then `complete` or `fail` with `owner`. */
+  /**
+   * Mode inline: the event is leased to this accept. Run the handler, then call `complete` or `fail` with the lease's
+   * `owner`.
+   */
   | {
       readonly changed: boolean;
       readonly kind: 'won';
@@ -288,26 +292,28 @@ export type AcceptDecision =
       readonly body?: Uint8Array;
       readonly reemission: boolean;
       /**
-       * True if an end of the task came before: its mark is terminal and older than this event, or this is a second
-       * end.
+       * True if the task has ended before: its newest applied status is terminal and older than this event, or this is
+       * a second terminal status.
        */
       readonly afterTerminal: boolean;
       /**
-       * True if a `final` report of one of its media buys came before. For other events the report's time must also
-       * be earlier than their own.
+       * True if a `final` report of one of the event's media buys came before. For an event that is no report, that
+       * report's time must also be earlier than the event's own.
        */
       readonly afterFinal: boolean;
-      /** The windows of a report, as the accept that inserted it found them. */
+      /**
+       * The report windows whose data the event brings, with the facts that the store found when it inserted the event.
+       */
       readonly windows?: readonly ClaimedWindow[];
-      /** The state of a notification, as the accept that inserted it found it. */
+      /** The state that the event reported, with the facts that the store found when it inserted the event. */
       readonly claimedState?: ClaimedState;
       /**
-       * True if the event's instant is more than 5 min ahead of the store's clock. It will not raise the task's
-       * mark.
+       * True if the event's instant is more than 5 min ahead of the store's clock. Such an instant does not become the
+       * newest time of its task (`mark`).
        */
       readonly ahead: boolean;
     }
-  /** Inbox: the event was stored now and is durable. */
+  /** Mode inbox: the event was stored now and is durable. */
   | {
       readonly changed: boolean;
       readonly kind: 'queued';
@@ -321,8 +327,8 @@ export type AcceptDecision =
       readonly state: 'applied' | 'stale' | 'dead';
       readonly died: boolean;
       /**
-       * Present if another channel reported the task's end before. `hash` is that of its status, present if it
-       * differs.
+       * Present if another channel reported the task's terminal status first. `hash` is the hash of that first status,
+       * present if it differs from the hash of this event's status.
        */
       readonly first?: { readonly source: EventChannel; readonly hash?: string };
     }
@@ -334,20 +340,29 @@ export type AcceptDecision =
       /** Present (inline) if the event is a suspect that nobody runs, so that it waits for an accept with `alone`. */
       readonly suspect?: true;
     }
-  /** Inline: another event of the same task is running. This one is stored (QUEUED), but not acknowledged. */
+  /**
+   * Mode inline: another event of the same task is running. The event of this delivery is stored (QUEUED), but not
+   * acknowledged.
+   */
   | { readonly changed: boolean; readonly kind: 'task-busy'; readonly replay?: boolean }
   /**
    * Inline: the event must not run for another `leftMs`, ms. Either the same request came again during its back-off,
    * and nothing was written. Or the event is a suspect whose wait after a charged crash is not over.
    */
   | { readonly changed: boolean; readonly kind: 'backing-off'; readonly leftMs: number }
-  /** The event is older than its task's mark. It is stored as DONE(stale) if the limits allow. */
+  /** The event is older than the newest applied status of its task. It is stored as DONE(stale) if the limits allow. */
   | { readonly changed: boolean; readonly kind: 'stale' }
   /** The payload differs and `onChanged` is `conflict`: the first copy is kept. */
   | { readonly kind: 'conflict' }
-  /** The task has another terminal status, which is acknowledged and is kept (`terminalHash`). Nothing was written. */
+  /**
+   * The task has another terminal status, with another `terminalHash`, which is acknowledged and is kept. Nothing was
+   * written.
+   */
   | { readonly kind: 'already-final' }
-  /** The task has a terminal status that is not acknowledged yet (`terminalHash`). Nothing was written. */
+  /**
+   * The task has a terminal status that is not acknowledged yet, so this one (`terminalHash`) cannot be decided.
+   * Nothing was written.
+   */
   | { readonly kind: 'final-unsafe' }
   /** The request has no event: its nonce was stored, so it cannot be used again. */
   | { readonly kind: 'burned' }
@@ -364,7 +379,7 @@ export type AcceptDecision =
  * Once it has expired, the event may be leased to another owner.
  */
 export interface Lease {
-  /** The owner: the `acceptId` of the accept that won (inline), or the worker's token (inbox). */
+  /** The owner: the `acceptId` of the accept that won (inline), or the `owner` of the worker's request (inbox). */
   readonly owner: string;
   /**
    * The number of leases of the record, including this one. It never decreases. 1 proves that no handler of it can

@@ -1,5 +1,5 @@
-// The facts of events for the accounts of media buys and subscriptions: reports' windows, things' states (owed.md §3,
-// §6).
+// The facts that events report for the accounts of media buys and subscriptions: report windows, and states of things,
+// e.g. of impairments (owed.md §3, §6).
 // Made by `src/stages`, kept by `rules/report-windows.ts` and `rules/states.ts`. Types only.
 
 /** The period for which a report has data of one media buy. */
@@ -15,7 +15,7 @@ export interface WindowClaim {
   readonly stage: string;
   /** True if the report corrects or widens an earlier one. */
   readonly isRevision: boolean;
-  /** Present if the report has no data of the media buy yet, and says so. */
+  /** Present if the report says that it has no data of the media buy yet (status `reporting_delayed` or `failed`). */
   readonly isLate?: true;
   /** The time at which the seller expects its next data, Unix ms. Present if the report names one. */
   readonly nextAt?: number;
@@ -25,11 +25,14 @@ export interface WindowClaim {
 
 /** The window of a media buy for which a report brought data. */
 export interface ClaimedWindow {
-  /** As in `WindowClaim`. */
+  /** The id of the media buy's row, as in `WindowClaim`. */
   readonly id: string;
-  /** Present if it differs from `id`. */
+  /** The id of the media buy; present if it differs from the id of the media buy's row. */
   readonly mediaBuyId?: string;
-  /** The start and end of the window, Unix ms. Absent if the period fits no window of the media buy, or none is known. */
+  /**
+   * The start and end of the window, Unix ms. Absent if the period fits no window of the media buy, or if none is
+   * known.
+   */
   readonly period?: { readonly start: number; readonly end: number };
   /** Present if another event brought data for the same window before. */
   readonly isRepeated?: true;
@@ -40,40 +43,42 @@ export interface ClaimedWindow {
  * store keeps the newest state of each thing, so that a reconciler can report a change that no webhook brought.
  */
 export interface StateClaim {
-  /** The id of the thing; it stays the same when the state changes. */
+  /** The id of the impairment or other thing that has the state. The id stays the same when the state changes. */
   readonly id: string;
   /** The time of the change, Unix ms. If the event names none it is absent, and the store's current time is used. */
   readonly at?: number;
   /** The new state, as the seller names it. */
   readonly to?: string;
   /**
-   * The state before, as the seller names it. Present if a thing that returns to its first state has no state any
-   * more, e.g. an impairment.
+   * The state before the change, as the seller names it. Present e.g. for an impairment, which is over once its state
+   * is again the `from` of its first change.
    */
   readonly from?: string;
   /** Present if the event says that the state is over. */
   readonly ended?: true;
   /** The media buy that the event names. */
   readonly mediaBuyId?: string;
-  /** The row that keeps the state. Absent: no row does, and the event is handled without it. */
+  /** The row that keeps the state. Absent: no row keeps it, and the event is handled without it. */
   readonly holder?: StateHolderName;
   /**
-   * Present if the state is from a request of the buyer's. It is the state that the store kept when the two were
-   * compared, or null. If the store keeps another state by now, the event is a duplicate.
+   * Present if the state was pulled: the buyer asked the seller for it. The value is the state that the store had kept
+   * when it was compared with the seller's, or null. If the store keeps another state by now, the event is a duplicate.
    */
   readonly seen?: KeptState | null;
 }
 
 /**
- * The row of a `StateClaim`. `stream`: the account of a media buy. `operation`: the operation whose row names the media
- * buy. `snapshot`: the states of a subscription.
+ * Names the row that keeps the state of a `StateClaim`. `stream`: the account of a media buy. `operation`: the
+ * operation whose row names the media buy. `snapshot`: the states of a subscription.
  */
 export interface StateHolderName {
   readonly kind: 'stream' | 'operation' | 'snapshot';
   readonly id: string;
 }
 
-/** The state that an event reported, as the accept that inserted the event found it. */
+/**
+ * The state that an event reported, with the facts that the store found when it inserted the event, e.g. `isRepeated`.
+ */
 export interface ClaimedState {
   readonly id: string;
   /** The time of the change, Unix ms. */
@@ -84,31 +89,34 @@ export interface ClaimedState {
   readonly isRepeated?: true;
   /** The media buy of the event, or of its operation. */
   readonly mediaBuyId?: string;
-  /** The row that keeps the state until the event is done. */
+  /** The row that keeps the state. Until the event is done, the state in that row also has the event's key. */
   readonly holder?: { readonly kind: 'stream' | 'snapshot'; readonly id: string };
 }
 
 /** The state of a thing, e.g. of an impairment, as a store keeps it. */
 export interface KeptState {
-  /** The id of the thing that has the state. */
+  /** The id of the impairment or other thing that has the state. */
   readonly id: string;
-  /** The time of its last change, Unix ms: by the seller's clock if the seller gave it, otherwise by the store's. */
+  /**
+   * The time of the last change of this state, Unix ms: by the seller's clock if the seller gave a time, otherwise by
+   * the store's.
+   */
   readonly at: number;
   /** The new state, as the seller named it, cut to 64 characters. */
   readonly to?: string;
   /** The time at which the state was saved, on the store's clock, Unix ms. */
   readonly keptAt: number;
-  /** The channel that reported it last. */
+  /** The channel that last reported the state. */
   readonly by: 'webhook' | 'pull';
-  /** The `from` of the first change that was reported of this id, also cut to 64 characters. */
+  /** The `from` of the first change that was reported of this id, cut to 64 characters. */
   readonly origin?: string;
   /** Present if an event reported that the state has ended. */
   readonly isEnded?: true;
-  /** Present if no change of this id was reported before. */
+  /** Present if the kept change is the first that was reported of this id. */
   readonly isFirst?: true;
-  /** Present if a snapshot has shown the state as open since that change. */
+  /** Present if a snapshot (the seller's list of present states) has shown the state as open since its last change. */
   readonly wasOpen?: true;
-  /** The time since which snapshots no longer show it, on the store's clock, Unix ms. */
+  /** The time since which snapshots no longer show the state, on the store's clock, Unix ms. */
   readonly absentAt?: number;
   /** The idempotency key of the event that reported the state; absent once the event is done. */
   readonly key?: string;

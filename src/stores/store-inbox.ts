@@ -43,7 +43,7 @@ export interface StoreInbox {
   counts?(): Promise<readonly InboxCount[]>;
   /** Returns one record with its body; undefined if there is none. */
   inspect(sender: string, key: string): Promise<InboxRecord | undefined>;
-  /** Queues a DEAD record again, due at once, with attempts and crashes 0. `other`: the record is not DEAD. */
+  /** Queues a DEAD record again, due immediately, with attempts and crashes 0. `other`: the record is not DEAD. */
   redrive(sender: string, key: string): Promise<'queued' | 'absent' | 'other'>;
   /**
    * Ends a DEAD or QUEUED record without handling it: DONE(stale). Its duplicates are still answered. `other`: it
@@ -58,10 +58,10 @@ export interface StoreInbox {
     only?: 'dead' | 'queued',
   ): Promise<'discarded' | 'absent' | 'other'>;
   /**
-   * Returns for how long the first due event that `lease` would consider has been due, ms; undefined if none is
-   * due. It considers acknowledged events that are QUEUED after their back-off, or LEASED with an expired lease.
+   * Returns for how long the first due event that `lease` would consider has been due, ms; undefined if none is due. It
+   * considers acknowledged events that are QUEUED after their back-off, or LEASED with an expired lease.
    *
-   * It serves the alarm that nobody leases; no answer depends on it. Optional for other stores.
+   * The result is for the alarm that no worker leases events; no answer depends on it. Optional for other stores.
    */
   overdueMs?(): Promise<number | undefined>;
 }
@@ -72,8 +72,8 @@ export interface StoreInbox {
  */
 export interface LeaseDueRequest {
   /**
-   * The owner of every lease that the call makes. It is random per call, and the same again if the call before was
-   * not answered.
+   * The owner of every lease that the call makes: a random text for each call. Use the same text again to repeat a call
+   * that was not answered.
    */
   readonly owner: string;
   /** The largest number of events. */
@@ -84,30 +84,32 @@ export interface LeaseDueRequest {
   readonly process?: string;
   /**
    * The events that the caller's process already runs. They are neither leased nor changed, even if their lease has
-   * expired. Each still holds its task, unless another process took that.
+   * expired. Each of these events still holds its task, unless another process took the task.
    */
   readonly except?: readonly { readonly sender: string; readonly key: string }[];
   /**
-   * If true, at most one event, and only a suspect: the fewest crashes first, then the oldest. Nothing else runs in
-   * the caller's process meanwhile. Absent or false: no suspects.
+   * If true, the call leases at most one event, and only a suspect: the fewest crashes first, then the oldest. Nothing
+   * else runs in the caller's process meanwhile. Absent or false: no suspects are leased.
    */
   readonly alone?: boolean;
   readonly retry: RetryLimits;
   /** The time for which events that end without a run are remembered, ms. */
   readonly retentionMs: number;
-  /** The configured senders. A store that registers senders itself adds those. */
+  /** The configured senders. A store that keeps a list of senders also considers those on its list. */
   readonly senders: readonly string[];
 }
 
 /**
- * The events that `StoreInbox.lease` has leased to a worker, and those that it ended without a run. It also says when
- * to ask again.
+ * The result of `StoreInbox.lease`: the events that it leased, the events that it ended without a run, and the time
+ * after which to ask again.
  */
 export interface LeaseDueResult {
   readonly events: readonly LeasedEvent[];
   /** The events that became DEAD in this call, for the alarm. */
   readonly died: readonly { readonly sender: string; readonly key: string }[];
-  /** The events that became DONE(stale) in this call. Absent if there are none. A store of your own may leave it out. */
+  /**
+   * The events that became DONE(stale) in this call. Absent if there are none. A store of your own may leave this out.
+   */
   readonly stale?: readonly { readonly sender: string; readonly key: string }[];
   /** The time until the next known event comes due, ms; absent if none is known. A due suspect is not included. */
   readonly nextDueMs?: number;
@@ -134,7 +136,7 @@ export interface LeasedEvent {
   readonly url?: string;
   /** The trace of the delivery, as in `EventClaim`. */
   readonly traceparent?: string;
-  /** The channel of the event, if its claim names one. */
+  /** The channel by which the event came, e.g. `webhook` or `poll`. Present if its `TaskClaim` has `told`. */
   readonly source?: EventChannel;
   readonly body: Uint8Array;
   readonly reemission: boolean;
@@ -154,7 +156,7 @@ export interface InboxQuery {
   readonly sender?: string;
   /** The largest number of records, 1 to 1000. */
   readonly limit: number;
-  /** The `next` of the page before. */
+  /** The `next` of the previous page. Absent: the first page. */
   readonly after?: string;
 }
 
@@ -167,12 +169,12 @@ export interface InboxPage {
 
 /** The records of one sender in one state, as `StoreInbox.counts` counts them. */
 export interface InboxCount {
-  /** The sender, as in `AcceptRequest`. */
+  /** The seller's agent URL. */
   readonly sender: string;
   readonly state: InboxQuery['state'];
   /** The number of records, over 0. */
   readonly count: number;
-  /** The time at which the oldest was stored, Unix ms on the store's clock. */
+  /** The time at which the oldest of these records was stored, Unix ms on the store's clock. */
   readonly oldestInsertedAt: number;
 }
 
@@ -189,7 +191,7 @@ export interface InboxRecord {
   readonly acked: boolean;
   /** The number of leases so far, which is `ctx.run` of the last one. */
   readonly runs: number;
-  /** The attempts charged towards DEAD; `crashes` are the charged crashes. */
+  /** The number of attempts counted towards DEAD; `crashes` is the number of charged crashes. */
   readonly attempts: number;
   readonly crashes: number;
   /** The time at which the event was stored. */
@@ -204,7 +206,7 @@ export interface InboxRecord {
    */
   readonly suspect?: true;
   readonly taskId?: string;
-  /** The channel of the event, if its claim names one. */
+  /** The channel by which the event came, e.g. `webhook` or `poll`. Present if its `TaskClaim` has `told`. */
   readonly source?: EventChannel;
   /** The URL of the delivery as in `EventClaim`, kept until DONE. */
   readonly url?: string;

@@ -1,6 +1,6 @@
-// The rows that registrations, pollers and the reconciler keep beside the events: `Store.registrations`.
-// Called by `src/registrations`, `src/poll` and `src/reconcile`. Only the writer of a row interprets its value; the
-// rules of reports and states also read the values of streams, snapshots and operations.
+// Defines the rows that registrations, pollers and the reconciler keep beside the events: `Store.registrations`.
+// Called by `src/registrations`, `src/poll` and `src/reconcile`. The store does not interpret the value of a row. Only
+// its rules of reports and states read the values of streams, snapshots and operations.
 
 /**
  * The kind of a row that `createRegistrations` or a poller keeps in a store. `operation`: a call to a seller.
@@ -37,7 +37,7 @@ export interface RegistrationRow {
 
 /**
  * The rows of one sender that `createRegistrations` or a poller keeps, as the function passed to
- * `StoreRegistrations.run` reads and writes them. All its writes take effect together or not at all.
+ * `StoreRegistrations.run` reads and writes them. All writes of that function take effect together or not at all.
  */
 export interface RegistrationRows {
   /** Returns a row; undefined if there is none, or it has expired. */
@@ -79,13 +79,13 @@ export interface RegistrationDueRequest {
   readonly max: number;
   /** The time after which each returned row is due again, unless it is written before, ms. */
   readonly holdMs: number;
-  /** The configured senders. A store that registers senders itself adds those. */
+  /** The configured senders. A store that keeps a list of senders also considers those on its list. */
   readonly senders: readonly string[];
 }
 
 /**
- * The rows that `StoreRegistrations.due` returned to this caller, e.g. tasks to poll now, and the time until the
- * next one.
+ * The rows that `StoreRegistrations.due` returned to this caller, e.g. tasks to poll now, and the time until the next
+ * row is due.
  */
 export interface RegistrationDueResult {
   readonly rows: readonly RegistrationRow[];
@@ -105,7 +105,7 @@ export interface RegistrationQuery {
   readonly sender?: string;
   /** The largest number of rows, 1 to 1000. */
   readonly limit: number;
-  /** The `next` of the page before. */
+  /** The `next` of the previous page. Absent: the first page. */
   readonly after?: string;
 }
 

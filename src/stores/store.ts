@@ -1,4 +1,5 @@
-// The contract of a store: one record per `(sender, idempotency key)`, and the operations on it (admission.md §1 to §7).
+// The contract of a store: one record per `(sender, idempotency key)`, and the operations on records (admission.md §1
+// to §7).
 // Called by the stages, the receiver and workers; every store implements it. Types only.
 import type { StoreInbox } from './store-inbox.ts';
 import type { AcceptRequest, AcceptResult, RetryLimits } from './store-accept.ts';
@@ -10,12 +11,12 @@ export type * from './store-registrations.ts';
 export type * from './store-accounts.ts';
 
 /**
- * Keeps every event until its handler has succeeded, and lets each run in one place at a time. `createReceiver`
- * takes one as `store`. This package has stores for several databases, e.g. `postgresStore`; `storeOf` makes one for
- * another database.
+ * Keeps every event until its handler has succeeded, and lets only one caller at a time run an event.
+ * `createReceiver` takes a store as its option `store`. This package has stores for several databases, e.g.
+ * `postgresStore`; `storeOf` makes a store for another database.
  *
- * It keeps one record per `(sender, idempotency key)`. `sender` is the seller's agent URL, never a key id, so that a
- * record survives key rotation.
+ * A store keeps one record per `(sender, idempotency key)`. `sender` is the seller's agent URL, never a key id, so
+ * that a record survives key rotation.
  *
  * ```text
  * ∅ ─ accept ─► QUEUED ─ lease ─► LEASED(owner, until) ─ complete(owner) ─► DONE(applied | stale)
@@ -26,11 +27,11 @@ export type * from './store-accounts.ts';
  * Words that the members use:
  *
  * - A *lease* is the right of one *owner* to run an event's handler until a time. The owner is the `acceptId` of a
- *   delivery, or the token of a worker.
- * - An event is *acknowledged* when the seller was or may be answered 2xx. In mode `inbox` it is so once it is stored,
- *   in mode `inline` once it is DONE or DEAD. From then on it does not expire before it is handled.
- * - The *mark* of a task is the time of its newest status that was applied. An older status is *stale*: it ends as
- *   DONE without a run.
+ *   delivery, or the `owner` of a worker's request.
+ * - An event is *acknowledged* when the seller was or may be answered 2xx. In mode `inbox` an event is acknowledged
+ *   once it is stored, in mode `inline` once it is DONE or DEAD. From then on it does not expire before it is handled.
+ * - The *mark* of a task is the time of its newest status that was applied. An event with an older status is *stale*:
+ *   it ends as DONE without a run.
  * - A lease *holds* its event's task, so that handlers of one task never overlap.
  * - A *crash* is a lease that expired together with its process (`alive`). The event is then a *suspect*, because it
  *   may have ended the process. A suspect runs alone in its process, so a second crash is charged to it and to no
@@ -127,15 +128,16 @@ export interface Store<Tx = unknown> {
    */
   accept(request: AcceptRequest): Promise<AcceptResult>;
   /**
-   * Ends a lease with success: LEASED → DONE(applied). It deletes the body, moves the task's mark and releases the
-   * task.
+   * Ends a lease with success: LEASED → DONE(applied). It deletes the body, updates the mark (the newest applied time)
+   * of the task and releases the task.
    */
   complete(request: CompleteRequest): Promise<CompleteResult>;
   /**
-   * Ends a lease with a failure: LEASED → QUEUED, or DEAD if `permanent` or no attempts are left. It releases the
-   * task. `unstarted`: always QUEUED.
+   * Ends a lease with a failure: LEASED → QUEUED, or DEAD if `permanent` or no attempts are left. It releases the task.
+   * `unstarted`: always QUEUED.
    *
-   * `notBefore` stays if it is not over and the lease raised no attempt; otherwise it becomes now + `backoffMs`.
+   * `notBefore` (the end of the back-off) stays if it is still ahead and the lease counted no attempt. Otherwise it
+   * becomes now + `backoffMs`.
    */
   fail(request: FailRequest): Promise<FailResult>;
   /**
@@ -178,12 +180,12 @@ export interface Store<Tx = unknown> {
    * Idempotent. Until `open` is called again, calls reject with `store_unavailable`.
    */
   close(): Promise<void>;
-  /** `close`, for `await using`; absent in a store that is written without it. */
+  /** Does the same as `close`, for `await using`. Absent in a store that was written without it. */
   [Symbol.asyncDispose]?(): Promise<void>;
 }
 
 /**
- * The identity of a store's data, as `Store.identity` returns it: an id that is created together with them. If a
+ * The identity of a store's data, as `Store.identity` returns it: an id that is created together with the data. If a
  * restart finds another id, the database was emptied or replaced, and the store remembers none of the former events.
  */
 export interface StoreIdentity {
@@ -223,7 +225,7 @@ export interface TransactionRequest extends CompleteRequest {
    * idle.
    */
   readonly leaseMs?: number;
-  /** Called for each use of `tx` after the end of the transaction, if the store refuses it. */
+  /** Called with the error of each use of `tx` after the end of the transaction, by stores that refuse such a use. */
   readonly onLateUse?: (error: Error) => void;
 }
 
@@ -241,7 +243,7 @@ export interface FailRequest {
   readonly sender: string;
   readonly key: string;
   readonly owner: string;
-  /** True for a `PermanentError`: the record becomes DEAD at once. */
+  /** True for a `PermanentError`: the record becomes DEAD immediately. */
   readonly permanent: boolean;
   /** The limits of attempts and crashes after which the record becomes DEAD. */
   readonly retry: RetryLimits;
@@ -260,7 +262,7 @@ export interface FailRequest {
    * either limit of `retry` is then reached, the record becomes DEAD.
    */
   readonly overrun?: boolean;
-  /** The error for `inspect`, at most 1 000 characters. It is never sent to a seller. */
+  /** The text of the error, which `inspect` shows, at most 1 000 characters. It is never sent to a seller. */
   readonly error?: string;
   readonly retentionMs: number;
 }

@@ -1,4 +1,4 @@
-// Encodes senders' text for a database column, and checks the names of options.
+// Encodes senders' text for a database column, and checks the names of a store's options.
 // Called by every store of this package.
 import { ConfigError } from '../shared/errors.ts';
 
@@ -19,8 +19,8 @@ export function requireOptions(who: string, options: unknown, known: Readonly<Re
 }
 
 /**
- * The first character of an encoded text. A text that begins with it is encoded too, so that no two texts share a
- * form.
+ * The first character of an encoded text. A text that begins with this character is encoded too, so that no two texts
+ * have the same encoded form.
  */
 const MARK = '\u0001';
 
@@ -30,7 +30,9 @@ const MARK = '\u0001';
  */
 const isUnsafe = (text: string): boolean => text.includes('\0') || !text.isWellFormed();
 
-/** Encodes a key or id for a column. These come from senders and may be any text. Different texts stay different. */
+/**
+ * Encodes a key or id for a column. Keys and ids come from senders and may be any text. Different texts stay different.
+ */
 export function columnText(text: string): string {
   return isUnsafe(text) || text.startsWith(MARK) ? MARK + JSON.stringify(text) : text;
 }

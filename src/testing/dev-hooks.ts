@@ -1,4 +1,4 @@
-// Makes the hooks of a receiver that tell `proto-webhooks dev` what became of deliveries of its sellers (dev.md
+// Makes hooks for a receiver that report to `proto-webhooks dev` what became of the deliveries of its sellers (dev.md
 // §3.2). The entry `proto-webhooks/testing` exports `devHooks`.
 import { resolve } from 'node:path';
 import { isOfDev } from '../config/public-url.ts';
@@ -17,29 +17,29 @@ export interface DevHookOptions {
 }
 
 /**
- * Hooks for the options of a receiver, made by `devHooks`. They tell `proto-webhooks dev` what became of the
- * deliveries of its sellers.
+ * Hooks for the options of a receiver, made by `devHooks`. They report to `proto-webhooks dev` what became of the
+ * deliveries of dev's sellers.
  */
 export interface DevHooks {
-  /** Tells the answer to a delivery, and its event. */
+  /** Reports the answer to a delivery, and the event in it. */
   readonly onOutcome: (outcome: Outcome) => void;
-  /** Tells the end of a run of the handler. */
+  /** Reports the end of a handler's run. */
   readonly onHandled: (handled: Handled) => void;
-  /** Tells why a delivery was refused. */
+  /** Reports why a delivery was refused. */
   readonly onRefused: (delivery: RefusedDelivery) => void;
-  /** Tells an alarm about a seller of dev, or about the receiver itself. */
+  /** Reports an alarm about a seller of dev, or about the receiver itself. */
   readonly onAlarm: (alarm: Alarm) => void;
 }
 
 const OPTION_NAMES: Readonly<Record<keyof DevHookOptions, true>> = { dir: true };
 
 /**
- * Makes hooks that tell `proto-webhooks dev` what became of the deliveries of its sellers. They tell the event as your
- * handler got it, how the run ended, and alarms. Dev's page shows them beside the delivery.
+ * Makes hooks that report to `proto-webhooks dev` what became of the deliveries of its sellers. They report the event
+ * as your handler got it, how the handler's run ended, and alarms. Dev's page shows the reports beside the delivery.
  *
- * They tell nothing of other sellers. They never throw, wait, or keep the process alive: if dev does not run, what
- * they have to tell is dropped. For a hook of your own beside them, call both in one function. A `createVerifier`
- * takes all but `onHandled`.
+ * The hooks report nothing about other sellers. They never throw, wait, or keep the process alive: if dev is not
+ * running, their reports are dropped. For a hook of your own beside them, call both in one function. `createVerifier`
+ * takes all of these hooks but `onHandled`.
  * @throws ConfigError under `NODE_ENV=production`, and for an unknown option.
  * @example
  * ```ts
@@ -67,7 +67,10 @@ export function devHooks(options: DevHookOptions = {}): DevHooks {
   const { dir = '.proto-webhooks' } = options;
   text('devHooks: dir', dir);
   const tell = tellDev(resolve(dir));
-  /** A call without a sender is about the receiver itself: a delivery of anyone may have caused it. */
+  /**
+   * Makes a hook that reports only about dev's sellers. A call of the hook without a sender is reported too: it is
+   * about the receiver itself, or about an unknown sender.
+   */
   const hook =
     <T extends { readonly sender?: string | undefined }>(told: (of: T) => Told | undefined) =>
     (of: T): void => {
@@ -76,7 +79,7 @@ export function devHooks(options: DevHookOptions = {}): DevHooks {
         const said = told(of);
         if (said !== undefined) tell(said);
       } catch {
-        // A fault of telling may change no answer.
+        // An error while reporting must not change the receiver's answer.
       }
     };
   return {
@@ -91,8 +94,8 @@ const named = (sender: string | undefined): { readonly sender?: string } =>
   sender === undefined ? {} : { sender };
 
 /**
- * The telling of an outcome. A refusal whose body was not read, or proves nothing, is told by `refusedTold` instead,
- * with the proof by which dev finds it.
+ * Makes the report about an outcome. Returns undefined for a refusal without an event: `refusedTold` reports such a
+ * refusal, with the signature by which dev finds the delivery.
  */
 function outcomeTold(outcome: Outcome): Told | undefined {
   const { kind, sender, deliveryId, response } = outcome;

@@ -1,25 +1,22 @@
-// Posts to `proto-webhooks dev` what hooks tell, in order, and drops it if dev is not there (dev.md §3.2). `devHooks`
-// calls it.
+// Posts the reports of `devHooks` to `proto-webhooks dev`, oldest first, and drops them if dev is not running (dev.md
+// §3.2).
 import { readFile } from 'node:fs/promises';
 import { request } from 'node:http';
 import { join } from 'node:path';
 import type { Told } from '../dev/wire.ts';
 import { textOf } from '../shared/errors.ts';
 
-/** The port at which dev listens, and the token that its API asks for. */
+/** The port of a running dev, and the token that its API requires. */
 interface Place {
   readonly port: number;
   readonly token: string;
 }
 
 const MAX_QUEUED = 256;
-/** The time limit for dev's answer, ms. After it, everything that waits is dropped. */
+/** The time limit for dev's answer, ms. After it all waiting reports are dropped. */
 const TIMEOUT_MS = 10_000;
 
-/**
- * Reads the port and the token from dev's folder. @returns undefined if dev has written none there, or they cannot be
- * used.
- */
+/** Reads the port and the token from dev's folder. @returns undefined if they are missing or cannot be used. */
 async function placeIn(dir: string): Promise<Place | undefined> {
   try {
     const [port, token] = await Promise.all(
@@ -32,16 +29,16 @@ async function placeIn(dir: string): Promise<Place | undefined> {
   }
 }
 
-/** The largest telling that dev takes, bytes. */
+/** The most bytes that dev accepts as one report. */
 const MAX_BYTES = 256 * 1024;
 
-/** The JSON of a telling; a bigint becomes text. @throws TypeError for a value without JSON. */
+/** Returns a report of a hook as JSON, in which a bigint is text. @throws TypeError for a value without a JSON form. */
 const jsonOf = (told: Told): string =>
   JSON.stringify(told, (_name, value: unknown) => (typeof value === 'bigint' ? String(value) : value));
 
 /**
- * The body of a telling, written at once: a handler may change its event later. An event that is too large, or has no
- * JSON, is replaced by the reason.
+ * Returns the JSON of a hook's report. It is made before this call returns, because a handler may change its event
+ * later. An event that is too large, or has no JSON form, is replaced by the reason.
  */
 function bodyOf(told: Told): string {
   let why: string;
@@ -56,7 +53,7 @@ function bodyOf(told: Told): string {
   return jsonOf({ ...told, ...('event' in told && { event: why }) });
 }
 
-/** Posts one body. @returns false if dev is not there, or has another token. */
+/** Posts one report to dev. Resolves with false if dev is not running, or has another token. */
 function isPosted(body: string, { port, token }: Place, timeout: number): Promise<boolean> {
   return new Promise((resolve) => {
     const posting = request({
@@ -65,7 +62,7 @@ function isPosted(body: string, { port, token }: Place, timeout: number): Promis
       port,
       path: '/api/told',
       method: 'POST',
-      // For the whole exchange: an answer without an end must not hold up the queue.
+      // The limit is for the whole exchange: an answer that never ends must not block the reports that wait.
       signal: AbortSignal.timeout(timeout),
       headers: {
         authorization: `Bearer ${token}`,
@@ -77,7 +74,7 @@ function isPosted(body: string, { port, token }: Place, timeout: number): Promis
       .on('socket', (socket) => socket.unref())
       .on('error', () => resolve(false))
       .on('response', (answer) => {
-        // Dev answers 200. Any other answer is that of another program, or of a dev with another token.
+        // Dev answers 200. Any other answer is from another program, or from a dev with another token.
         answer.resume().on('close', () => resolve(answer.complete && answer.statusCode === 200));
       })
       .end(body);
@@ -85,8 +82,8 @@ function isPosted(body: string, { port, token }: Place, timeout: number): Promis
 }
 
 /**
- * Posts tellings to dev in order, one at a time, and nobody waits for them (dev.md §3.2). Nothing of it keeps the
- * process alive. If dev is not there, all that waits is dropped.
+ * Makes a function that posts reports of hooks to dev one after the other, in the order of the calls (dev.md §3.2). Its
+ * callers do not wait, and nothing keeps the process alive. If dev is not running, all waiting reports are dropped.
  */
 export function tellDev(dir: string, timeoutMs: number = TIMEOUT_MS): (told: Told) => void {
   const queue: string[] = [];
@@ -95,7 +92,7 @@ export function tellDev(dir: string, timeoutMs: number = TIMEOUT_MS): (told: Tol
 
   async function isTold(body: string): Promise<boolean> {
     if (place && (await isPosted(body, place, timeoutMs))) return true;
-    // Another dev may have come, at another port or with another token.
+    // Dev may have been restarted, at another port or with another token.
     place = await placeIn(dir);
     if (place && (await isPosted(body, place, timeoutMs))) return true;
     place = undefined;

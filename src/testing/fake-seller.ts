@@ -1,5 +1,5 @@
 // Starts a seller on loopback for tests of a receiver: documents, keys, payloads and deliveries in one object. The
-// entry `proto-webhooks/testing` exports it, and the probe serves its keys by it.
+// entry `proto-webhooks/testing` exports it. The probe (a test of receivers over HTTP) publishes keys with it.
 import { onlyKnown } from '../config/validate.ts';
 import { protocolFor } from '../shared/wire-names.ts';
 import { samplePayloads } from './payloads.ts';
@@ -27,7 +27,7 @@ const OPTION_NAMES: Readonly<Record<keyof FakeSellerOptions, true>> = {
  * Starts a seller on 127.0.0.1 with brand.json, a JWKS and keys of both algorithms. Use it to test your own handlers
  * with real deliveries.
  *
- * Pass its `sender` to a receiver with `allowLoopback: true`. `url` is the receiver's `publicUrl`.
+ * Pass the seller's `sender` to a receiver with `allowLoopback: true`. The option `url` is the receiver's `publicUrl`.
  * @throws ConfigError for a wrong `protocol`, or an unknown option.
  * @example
  * ```ts

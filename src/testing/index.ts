@@ -1,5 +1,5 @@
-// Entry `proto-webhooks/testing`: a seller on loopback for tests of your own handlers, and the suite that every store
-// passes, for tests of your own store.
+// Entry `proto-webhooks/testing`: a seller on loopback for tests of your own handlers, and a test suite for your own
+// store.
 
 export {
   createFakeSeller,

@@ -1,12 +1,18 @@
-// Defines a row of the table of wrong deliveries, and the helpers that write rows. The files mistakes-*.ts write
-// them. Rows are data and import nothing that a receiver runs. So `scripts/vectors` can make vectors of them by a
-// signer that shares nothing with `src`.
+// Defines a row of the table of wrong deliveries, and helpers for the files mistakes-*.ts, which have the rows. Rows
+// import no code that a receiver runs. So `scripts/vectors` can make conformance test cases of them with a signer that
+// shares no code with `src`.
 import type { RefusedCode } from '../shared/codes.ts';
 
-/** A place that makes deliveries of the table: `seller` is `createFakeSeller` and what is built on it. */
+/**
+ * A program that makes deliveries of the table. `seller` is `createFakeSeller` and what is built on it; `vectors` are
+ * the conformance test cases.
+ */
 export type MistakeUse = 'probe' | 'seller' | 'vectors' | 'fuzz';
 
-/** A part of a delivery. Two mistakes of one part may undo each other; those of two parts do not. */
+/**
+ * The part of a delivery that a mistake changes. Two mistakes in the same part may undo each other; mistakes in two
+ * parts do not.
+ */
 export type MistakePart =
   | 'method'
   | 'type'
@@ -21,82 +27,88 @@ export type MistakePart =
   | 'host'
   | 'scheme';
 
-/** A key that a mistake needs: one of that algorithm, published for another purpose, or revoked. */
+/**
+ * The key that a mistake is signed with: a key of that algorithm, one published for another purpose (`other`), or a
+ * revoked one.
+ */
 export type MistakeKey = 'ed25519' | 'p256' | 'other' | 'revoked';
 
-/** A header's value, its lines, or none. */
+/** The value of a header, the values of its lines, or undefined if the header is absent. */
 export type HeaderLines = string | readonly string[] | undefined;
 
-/** Headers of a delivery, by the names that `signDelivery` gives. */
+/** The headers of a delivery, by the names that `signDelivery` writes. */
 export type Headers = Readonly<Record<string, HeaderLines>>;
 
-/** The good delivery that a mistake is put into. */
+/** The correct delivery into which a mistake is put. */
 export interface Given {
   readonly url: string;
   readonly body: Uint8Array;
-  /** The key id of its signature, as a JWK has it. */
+  /** The id of the key that signs (`kid` of its JWK). */
   readonly keyid: string;
   readonly nonce: string;
   /** The time of the sender's clock, Unix seconds. */
   readonly now: number;
-  /** The name in wire identifiers, e.g. `proto`. */
+  /** The protocol name in wire identifiers, e.g. `proto`. */
   readonly protocol: string;
-  /** The receiver's `maxBodyBytes`. */
+  /** The receiver's option `maxBodyBytes`. */
   readonly maxBodyBytes: number;
-  /** Chooses one of several forms of the mistake: the first, unless forms are drawn at random. */
+  /** Chooses one of several forms of the mistake. The fuzzer draws at random; all others take the first. */
   readonly pick: <T>(forms: readonly T[]) => T;
 }
 
-/** The difference from the good delivery; an absent member changes nothing. */
+/** The changes that turn a correct delivery into a wrong one. An absent member changes nothing. */
 export interface Altered {
-  /** The bytes that are signed. */
+  /** The body to sign, in place of the correct one. */
   readonly body?: string | Uint8Array;
-  /** Headers that replace those of the same name before it is signed. */
+  /** Headers to set before signing, in place of those with the same names. */
   readonly headers?: Headers;
   readonly method?: string;
-  /** The alphabet of signature and digest. Default: `base64url`. */
+  /** The Base64 alphabet of the signature and the digest. Default: `base64url`. */
   readonly alphabet?: 'base64';
-  /** The covered components; one with parameters is written as on the wire. */
+  /**
+   * The components that the signature covers, e.g. `@method`. A component with parameters is written as on the wire.
+   */
   readonly components?: readonly string[];
-  /** Parameters that replace its own, as text on the wire; undefined omits one. */
+  /** Signature parameters to replace, as text on the wire. Undefined omits the parameter. */
   readonly params?: Readonly<Record<string, string | undefined>>;
-  /** Values that are signed in place of the sent ones, by component. */
+  /** The values to sign, by component, in place of the values that are sent. */
   readonly signedAs?: Readonly<Record<string, string>>;
-  /** True to sign with another key of the same algorithm, under the `keyid` of the published one. */
+  /** True to sign with a new key of the same algorithm, under the `keyid` of the published key. */
   readonly forged?: boolean;
-  /** Changes the bytes of the signature. */
+  /** Changes the bytes of the finished signature. */
   readonly signature?: (bytes: Uint8Array) => Uint8Array;
-  /** Changes the headers after it was signed. */
+  /** Changes the headers after signing. */
   readonly sent?: (headers: Headers) => Headers;
-  /** Changes the body after it was signed. */
+  /** Changes the body after signing. */
   readonly sentBody?: (bytes: Uint8Array) => Uint8Array;
 }
 
-/** One wrong delivery: its mistake, the answer to it, and the way to make it. */
+/** A row of the table: a mistake, the way to make it, and the answer that a receiver must give. */
 export interface WrongDelivery {
-  /** The defect of the delivery, as a sentence. */
+  /** A sentence that says what is wrong with the delivery. */
   readonly sends: string;
   readonly status: 400 | 401 | 405 | 413 | 415;
   /**
-   * The code in `WWW-Authenticate` of a 401, or in the body of a 400. The answers 405, 413 and 415 do not contain it.
+   * The error code: in `WWW-Authenticate` of a 401, or in the body of a 400. Answers of 405, 413 and 415 do not contain
+   * it.
    */
   readonly code: RefusedCode;
   /**
-   * The check of verification.md §2 that finds it. Absent for a mistake that is found before all checks, or after
-   * them.
+   * The number of the check in verification.md §2 that finds the mistake. Absent if the mistake is found before or
+   * after all checks.
    */
   readonly check?: number;
   readonly part: MistakePart;
-  /** The places that make this delivery. Absent: all. */
+  /** The programs that can make this delivery. Absent: all. */
   readonly by?: readonly MistakeUse[];
-  /** The key that signs. Absent: any key that may sign. */
+  /** The key to sign with. Absent: any published signing key. */
   readonly key?: MistakeKey;
   readonly made: Altered | ((given: Given) => Altered);
 }
 
 export type Rows = Readonly<Record<string, WrongDelivery>>;
 
-/** The components that the profile fixes (contract.md §5.5). */
+/** The components that every signature must cover (contract.md §5.5). */
 export const FIVE: readonly string[] = [
   '@method',
   '@target-uri',
@@ -111,17 +123,20 @@ export const but = (row: WrongDelivery, more: Partial<WrongDelivery>): WrongDeli
 /** Marks a row as a variant of another row. The probe, which tests a receiver over HTTP, sends only that other row. */
 export const detail = (row: WrongDelivery): WrongDelivery => ({ ...row, by: ['seller', 'vectors', 'fuzz'] });
 
-/** Marks a row that needs a clock, or header lines, that only vectors and the fuzzer can set. */
+/**
+ * Marks a row that needs a certain clock, or several lines of a header. Only the vectors (conformance test cases) and
+ * the fuzzer can set these.
+ */
 export const narrow = (row: WrongDelivery): WrongDelivery => ({ ...row, by: ['vectors', 'fuzz'] });
 
 type Made = WrongDelivery['made'];
 
-/** A maker of rows that a check refuses with 401. */
+/** Makes a helper for rows that a certain check refuses with 401. */
 export const refusedBy =
   (check: number, code: RefusedCode, part: MistakePart) =>
   (sends: string, made: Made): WrongDelivery => ({ sends, status: 401, code, check, part, made });
 
-/** A header of the signed delivery, rewritten as text. */
+/** Makes a change that rewrites one header of a signed delivery as text. */
 export const rewritten =
   (name: string, change: (value: string) => HeaderLines): NonNullable<Altered['sent']> =>
   (headers) => ({ ...headers, [name]: change(String(headers[name])) });
@@ -131,7 +146,7 @@ export const dropped =
   (headers) =>
     Object.fromEntries(Object.entries(headers).filter(([name]) => !names.includes(name)));
 
-/** The byte sequence between the colons, rewritten as text. */
+/** Makes a function that rewrites the Base64 text between the colons of a header value. */
 export const bytes =
   (change: (base64: string) => string) =>
   (value: string): string =>
@@ -139,19 +154,19 @@ export const bytes =
 
 export const textOf = (body: Uint8Array): string => new TextDecoder().decode(body);
 
-/** The `pick` of callers that draw nothing. */
+/** Takes the first form of a mistake, for programs that do not draw at random. */
 export const firstOf: Given['pick'] = <T>(forms: readonly T[]): T => forms[0] as T;
 
-/** The difference that a row makes to a good delivery. */
+/** Returns the changes that a row makes to a correct delivery. */
 export const alteredBy = ({ made }: WrongDelivery, given: Given): Altered =>
   typeof made === 'function' ? made(given) : made;
 
 /**
- * True for a mistake in the body that is signed: senders of the legacy schemes make it too. Check 11 compares
- * digests, which they lack.
+ * True for a mistake in the body that sellers with HMAC or a bearer token can make too. Mistakes that check 11 finds
+ * are excluded: that check compares a digest, and such deliveries have none.
  */
 export const needsNoSignature = ({ part, check }: WrongDelivery): boolean => part === 'body' && check !== 11;
 
-/** The code that its sender can read in the answer. */
+/** Returns the error code that the sender can read in the answer. Undefined if the answer contains no code. */
 export const toldCode = ({ status, code }: WrongDelivery): RefusedCode | undefined =>
   status === 400 || status === 401 ? code : undefined;

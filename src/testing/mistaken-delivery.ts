@@ -1,4 +1,4 @@
-// Makes a signed delivery with one mistake of the table, right in everything else. The fake seller and the probe call
+// Makes a signed delivery with one mistake of the table, correct in everything else. The fake seller and the probe call
 // it.
 import { KEY_NAMES } from './seller-keys.ts';
 import { canonicalTargetUri } from '../auth/rfc9421/signature-base.ts';
@@ -17,21 +17,21 @@ import {
   type WrongDelivery,
 } from './mistake-row.ts';
 
-/** The default of the receiver's `maxBodyBytes`. */
+/** The default of the receiver's option `maxBodyBytes`. */
 const MAX_BODY_BYTES = 1_048_576;
 const NONCE_BYTES = 16;
 
-/** The additional means that a mistake may need: keys, and the receiver's limit. */
+/** The additional input that a mistake may need: keys, and the receiver's size limit. */
 export interface MistakeMeans {
-  /** Private keys for the rows that name one. */
+  /** Private keys for the rows that require a certain key. */
   readonly keys?: Readonly<Partial<Record<MistakeKey, Jwk | undefined>>> | undefined;
-  /** The receiver's `maxBodyBytes`. Default: 1 MiB. */
+  /** The receiver's option `maxBodyBytes`. Default: 1 MiB. */
   readonly maxBodyBytes?: number;
 }
 
 type Good = Pick<SignDeliveryOptions, 'url' | 'body' | 'now' | 'protocol' | 'nonce'> & { readonly key?: Jwk };
 
-/** The good delivery that a mistake is put into; of several forms the first is taken. */
+/** Returns the correct delivery into which a mistake is put. If the mistake has several forms, the first is taken. */
 function givenBy({ url, body, key, protocol = 'proto', now = Date.now, nonce }: Good, limit?: number): Given {
   return {
     url,
@@ -47,7 +47,10 @@ function givenBy({ url, body, key, protocol = 'proto', now = Date.now, nonce }: 
 
 const bytesOf = (body: string | Uint8Array): Uint8Array<ArrayBuffer> => payloadBytes(body);
 
-/** The member `("@method" …);created=…;…` as it was signed, with the changes of a mistake. */
+/**
+ * Returns the value of `Signature-Input`, `("@method" …);created=…;…`, with the changes of a mistake. `list` has the
+ * covered components.
+ */
 function signatureInput(
   good: SignedDelivery,
   { components, params = {} }: Altered,
@@ -64,7 +67,10 @@ function signatureInput(
   return { list, text: `(${list.join(' ')})${written.join('')}` };
 }
 
-/** The signature base that a mistake signs. A component that no receiver takes has an empty value. */
+/**
+ * Returns the signature base (the text to sign) with the changes of a mistake. An unknown component gets an empty
+ * value.
+ */
 function baseOf(
   { url, headers }: SignedDelivery,
   { list, text }: ReturnType<typeof signatureInput>,
@@ -96,7 +102,10 @@ function sequence(
   return `:${padded ? text.padEnd(Math.ceil(text.length / 4) * 4, '=') : text}:`;
 }
 
-/** The key that signs: the delivery's own if the row allows it. */
+/**
+ * Returns the key to sign with: the delivery's own key if the row allows it, else one of `keys`. @throws ConfigError if
+ * `keys` lacks it
+ */
 function keyFor({ key: needed }: WrongDelivery, own: Jwk, keys: NonNullable<MistakeMeans['keys']>): Jwk {
   if (needed === undefined || KEY_NAMES[algorithmOf(own)] === needed) return own;
   const key = keys[needed];
@@ -104,16 +113,15 @@ function keyFor({ key: needed }: WrongDelivery, own: Jwk, keys: NonNullable<Mist
   throw new ConfigError(`mistake: it is made with a key that is ${needed}, and none was given. Give one.`);
 }
 
-/** Headers as a client of Node sends them. It cannot send rows that need several lines of a field. */
+/** Returns headers in the form that Node's client sends. Several lines of one header cannot be sent in this form. */
 const sendable = (headers: Headers): Record<string, string> =>
   Object.fromEntries(
     Object.entries(headers).flatMap(([name, value]) => (value === undefined ? [] : [[name, String(value)]])),
   );
 
 /**
- * Makes a delivery with one mistake of the table. All else about it is right: a mistake that is made before signing
- * is signed.
- * @param options of the good delivery.
+ * Makes a delivery with one mistake of the table, and correct in all else. A mistake made before signing is signed too.
+ * @param options the options of `signDelivery` for the correct delivery.
  * @throws ConfigError if the row needs a key that `keys` lacks.
  */
 export async function mistakenDelivery(
@@ -143,7 +151,7 @@ export async function mistakenDelivery(
   };
   return {
     ...good,
-    // The type has POST alone, but a mistake may be another method, which the receiver has to refuse.
+    // The type allows POST alone. A mistake may use another method, which the receiver has to refuse.
     method: (altered.method ?? good.method) as 'POST',
     headers: sendable(altered.sent?.(headers) ?? headers),
     body: bytesOf(altered.sentBody?.(good.body) ?? good.body),
@@ -151,7 +159,9 @@ export async function mistakenDelivery(
 }
 
 /**
- * The bodies of a mistake that senders of the legacy schemes can make too: the authenticated one, and the sent one.
+ * Makes a mistake in the body, which sellers with HMAC or a bearer token can make too.
+ * @returns the `body` to authenticate, and in `sent` a function that turns this body into the one to send.
+ * @throws ConfigError if the mistake is not in the body.
  */
 export function mistakenBody(
   row: WrongDelivery,

@@ -1,9 +1,9 @@
-// Rows of the table of wrong deliveries: authentic bodies that are no envelope, answered with 400 instead of 401.
-// mistakes.ts puts them into the table.
+// Rows of the table of wrong deliveries: authentic bodies that are no valid envelope, answered with 400 instead of 401.
+// The table in mistakes.ts takes them.
 import { type Altered, detail, type Given, type Rows, type WrongDelivery } from './mistake-row.ts';
 import type { EnvelopeCode } from '../shared/codes.ts';
 
-/** A body of the tool transport, with these members in place of its own; undefined omits one. */
+/** Makes a body of the tool transport in which some members are replaced. Undefined omits a member. */
 const bodyWith =
   (members: Readonly<Record<string, unknown>>) =>
   ({ nonce, now }: Given): Altered => ({

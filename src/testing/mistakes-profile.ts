@@ -1,5 +1,5 @@
-// Rows of the table of wrong deliveries, checks 2 to 6: signatures that have a form, but not that of the profile.
-// They stand in the order of the vectors. mistakes.ts puts them into the table.
+// Rows of the table of wrong deliveries for checks 2 to 6: well-formed signatures that break the profile (the rules for
+// webhook signatures). The rows stand in the order of the conformance test cases. The table in mistakes.ts takes them.
 import { but, detail, dropped, FIVE, narrow, refusedBy, type Altered, type Rows } from './mistake-row.ts';
 
 const parameters = refusedBy(2, 'webhook_signature_params_incomplete', 'parameters');
@@ -73,7 +73,7 @@ export const PARAMETER_VALUES: Rows = {
   'alg-none': detail(alg('No algorithm.', ({ pick }) => quoted('alg', pick(['none', 'toString', ''])))),
 };
 
-/** The parameters `created` and `expires`, in seconds after `now`. */
+/** Sets the parameters `created` and `expires`, each in seconds after the sender's `now`. */
 const times =
   (created: number, expires: number) =>
   ({ now }: { readonly now: number }): Altered => ({
@@ -84,7 +84,7 @@ export const WINDOWS: Rows = {
   'window-equal': window('expires equals created.', times(0, 0)),
   'window-backwards': detail(window('expires is before created.', times(0, -1))),
   'window-too-long': window('expires is 301 s after created.', times(-100, 201)),
-  // A second more or less decides, so that these rows need a clock that stands still.
+  // The next two rows are one second outside the allowed time, so they need a clock that stands still.
   'window-created-too-far-ahead': narrow(window('created is 61 s ahead.', times(61, 300))),
   'window-expired': narrow(window('expires is 61 s behind.', times(-300, -61))),
   'window-milliseconds': window('Milliseconds instead of seconds.', ({ now }) => ({
@@ -93,7 +93,8 @@ export const WINDOWS: Rows = {
   'window-negative': detail(
     window('created is negative.', ({ now }) => ({ params: { created: '-1', expires: String(now + 1) } })),
   ),
-  // These rows are for clocks that differ, as those of a sender and a receiver do.
+  // The next two rows are minutes outside the allowed time. So a receiver refuses them even if its clock differs from
+  // the sender's.
   expired: but(window('A signature of a quarter of an hour ago.', times(-900, -600)), {
     by: ['probe', 'seller', 'fuzz'],
   }),

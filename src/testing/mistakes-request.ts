@@ -1,5 +1,5 @@
-// Rows of the table of wrong deliveries: refused before any signature is looked at, by their scheme, or by check 14
-// for their body. The table in mistakes.ts takes them.
+// Rows of the table of wrong deliveries that are refused before any signature check, or for their authentication
+// scheme, or for their body (check 14). The table in mistakes.ts takes them.
 import {
   type Altered,
   but,
@@ -15,7 +15,10 @@ import {
 } from './mistake-row.ts';
 import type { RefusedCode } from '../shared/codes.ts';
 
-/** A maker of rows that are refused before signatures are looked at (verification.md §7.23, §7.24, §7.26, §7.28). */
+/**
+ * Makes a helper for rows that are refused before any check of a signature (verification.md §7.23, §7.24, §7.26,
+ * §7.28).
+ */
 const guarded =
   (status: 405 | 413 | 415, code: RefusedCode, part: MistakePart) =>
   (sends: string, made: WrongDelivery['made']): WrongDelivery => ({ sends, status, code, part, made });
@@ -43,7 +46,7 @@ export const GUARDED: Rows = {
   'content-encoding-gzip': encoding('Content-Encoding is gzip.', ({ pick }) => ({
     headers: { 'Content-Encoding': pick(['gzip', 'br', 'identity, gzip']) },
   })),
-  // A client sends no body with GET.
+  // HTTP clients send no body with GET, so only the fuzzer and the vectors (conformance test cases) can make this row.
   'method-get': narrow(method('The method is GET, also in the signature.', { method: 'GET' })),
   'method-put': method('The method is PUT, also in the signature.', { method: 'PUT' }),
   'method-other': but(
@@ -60,12 +63,13 @@ export const GUARDED: Rows = {
     )('A body over maxBodyBytes.', ({ body, maxBodyBytes }) => ({
       body: textOf(body).padEnd(maxBodyBytes + 1),
     })),
-    // Vectors do not have it: a body is as large as the limit of whoever runs them.
+    // The vectors (conformance test cases) lack this row, because the size limit differs between the receivers that run
+    // them.
     by: ['probe', 'seller', 'fuzz'],
   },
 };
 
-/** A row with another scheme than the registered one. */
+/** Makes a row whose authentication scheme is not the one registered for the sender. */
 const mode = (sends: string, made: WrongDelivery['made']): WrongDelivery => ({
   sends,
   status: 401,
@@ -106,10 +110,10 @@ const around = (...parts: readonly [string, readonly number[], string]): Uint8Ar
   return Uint8Array.from([...encoder.encode(start), ...middle, ...encoder.encode(end)]);
 };
 
-/** The first member once more, in front of itself. */
+/** Repeats the first member of a JSON object, in front of itself and with the value null. */
 const doubled = (text: string): string => text.replace(/\{\s*("(?:[^"\\]|\\.)*")/, '{$1:null,$1');
 
-/** Check 14: signed bytes that are no JSON object with each member once. */
+/** Rows of check 14: signed bodies that are no JSON object, or in which a member is repeated. */
 export const BODIES: Rows = {
   'duplicate-json-key': body('A key twice at the top.', (given) => ({ body: doubled(textOf(given.body)) })),
   'body-duplicate-key-equal-values': detail(

@@ -1,5 +1,5 @@
-// Rows of the table of wrong deliveries, checks 7 to 11. The signatures are in the profile's form, but by a key that
-// may not sign, or over something else. mistakes.ts puts them into the table.
+// Rows of the table of wrong deliveries for checks 7 to 11. The signatures have the required form, but their key may
+// not sign webhooks, or they cover other content. The table in mistakes.ts takes them.
 import {
   type Altered,
   but,
@@ -24,7 +24,7 @@ const digest = refusedBy(11, 'webhook_signature_digest_mismatch', 'digest');
 const keyid = (text: string): Altered => ({ params: { keyid: `"${text}"` } });
 
 export const UNKNOWN_KEYS: Rows = {
-  // The keyid is new each time, because a receiver remembers the ids that it asked for in vain.
+  // The keyid is new each time, because a receiver remembers the key ids that it did not find.
   'unknown-key': unknown('No key has this keyid.', (given) => keyid(`never-published-${given.nonce}`)),
   'keyid-other-case': detail(
     unknown('A keyid is compared byte for byte.', (given) => keyid(given.keyid.toUpperCase())),
@@ -43,8 +43,8 @@ export const UNFIT_KEYS: Rows = {
     }),
     key: 'ed25519',
   },
-  // The keys of these two rows have to be published as what they are. Vectors have such rows of their own, for each
-  // edition and list.
+  // The next two rows need a key that is published for another purpose, and a revoked key. The conformance test cases
+  // have such rows of their own, for each protocol version and revocation list.
   'wrong-purpose': but(purpose('A signature by a key for another purpose.', {}), {
     key: 'other',
     by: ['probe', 'fuzz'],
@@ -70,7 +70,7 @@ const joined = (...parts: readonly Uint8Array[]): Uint8Array =>
 const firstHalf = (both: Uint8Array): Uint8Array => both.subarray(0, 32);
 const secondHalf = (both: Uint8Array): Uint8Array => both.subarray(32);
 
-/** Encodes one INTEGER of DER. */
+/** Encodes a number as an INTEGER of DER (ASN.1). */
 function derInteger(big: Uint8Array): Uint8Array {
   const digits = big.subarray(
     Math.max(
@@ -87,7 +87,10 @@ function der(both: Uint8Array): Uint8Array {
   return joined(Uint8Array.of(0x30, content.length), content);
 }
 
-/** Replaces S by S + L: the same equation in another encoding, which RFC 8032 §5.1.7 refuses. */
+/**
+ * Replaces the number S of an Ed25519 signature by S + L (L is the group order). The equation still holds, but RFC 8032
+ * §5.1.7 refuses the encoding.
+ */
 const plusOrder = (both: Uint8Array): Uint8Array =>
   joined(firstHalf(both), bytesOf(numberOf(secondHalf(both).toReversed()) + L).toReversed());
 
@@ -174,7 +177,7 @@ export const SIGNATURES: Rows = {
   }),
 };
 
-/** A delivery that is signed for another URL, which `change` makes of the receiver's. */
+/** Signs a delivery for another URL, which `change` makes of the receiver's URL. */
 const signedFor =
   (change: (url: string) => string) =>
   ({ url }: Given): Altered => ({ signedAs: { '@target-uri': change(url) } });
@@ -253,8 +256,8 @@ export const OTHER_VALUES: Rows = {
 };
 
 /**
- * A delivery with another Host and a signature that fits none. If the signature fits, a proxy of the receiver's has
- * rewritten Host.
+ * Makes a delivery with a wrong `Host` and an invalid signature. With a valid signature the receiver would blame its
+ * own proxy for the wrong `Host`, and answer 503.
  */
 const atHost =
   (named: (given: Given) => string) =>
@@ -270,7 +273,7 @@ export const HOSTS: Rows = {
       headers: { Host: [new URL(url).host, pick([new URL(url).host, 'evil.example'])] },
     })),
   ),
-  // Vectors alone have it: `:authority` is a pseudo-header, which only HTTP/2 has.
+  // Only the conformance test cases have this row, because `:authority` is a pseudo-header of HTTP/2.
   'host-against-authority': but(
     host(':authority contradicts Host.', ({ url }) => ({
       headers: { ':authority': new URL(url).host, Host: 'evil.example' },
@@ -283,7 +286,7 @@ export const HOSTS: Rows = {
       atHost(({ url }) => `${new URL(url).hostname}:8443`),
     ),
   ),
-  // The fuzzer and the probe do not send these: a door that makes a URL of Host cannot be sent them.
+  // The fuzzer and the probe do not send the next two rows: a server that makes a URL of `Host` cannot receive them.
   'host-empty': but(
     host(
       'An empty Host.',
@@ -302,7 +305,7 @@ export const HOSTS: Rows = {
 
 const claimed = (value: string): Altered => ({ headers: { 'Content-Digest': value } });
 
-/** Changes of a body: one byte more, one less, or another one. */
+/** Changes of a body after signing: one byte more, one byte less, or one byte changed. */
 const TAMPERED: readonly ((own: Uint8Array) => Uint8Array)[] = [
   (own) => joined(own, Uint8Array.of(0x20)),
   (own) => own.map((byte, at) => (at === 0 ? byte ^ 1 : byte)),
@@ -334,7 +337,7 @@ export const DIGESTS: Rows = {
 
 const BROKEN = '{"a":';
 
-/** Rows with two mistakes, of which the earlier check is the answer. */
+/** Wrong deliveries with two mistakes each. The receiver must answer with the error of the check that comes first. */
 export const ORDERED: Rows = {
   'unsigned-not-json': but(
     refusedBy(

@@ -1,5 +1,5 @@
-// Rows of the table of wrong deliveries, check 1: fields of a signature that are malformed, or lack each other. They
-// stand in the order of the vectors. mistakes.ts puts them into the table.
+// Rows of the table of wrong deliveries for check 1: signature headers that are malformed, or of which one is missing.
+// The rows stand in the order of the conformance test cases. The table in mistakes.ts takes them.
 import {
   bytes,
   detail,
@@ -156,15 +156,15 @@ export const PARAMETER_SYNTAX: Rows = {
   ),
 };
 
-/** Mixes both alphabets in one text, whatever it has of them. */
+/** Mixes characters of both Base64 alphabets (`+/` and `-_`) in one text, even if the text has none of them. */
 const mixed = (base64: string): string =>
   base64.includes('+') && base64.includes('/') ? base64.replaceAll('+', '-') : `+-${base64.slice(2)}`;
 
 const DIGITS = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_';
 
 /**
- * Sets stray bits in the last digit. 64 bytes end in a digit of 2 bits, 32 bytes in one of 4, and the bits below must
- * be 0.
+ * Sets bits of the last Base64 digit that are unused and must be 0. After 64 bytes 4 bits of that digit are unused,
+ * after 32 bytes 2 bits.
  */
 const stray = (base64: string): string =>
   base64.slice(0, -1) + DIGITS.charAt(DIGITS.indexOf(base64.slice(-1)) + 1);
@@ -246,10 +246,15 @@ export const BYTE_SEQUENCES: Rows = {
   ),
 };
 
-/** Puts parameters in front of the others, so that what they hide stands behind them. */
+/**
+ * Puts `parameters` in front of all other parameters of the signature. A parser that misreads them misses the others.
+ */
 const before = (parameters: string): Altered => input((value) => value.replace(')', `)${parameters}`));
 
-/** Rows with items that RFC 9651 added: the dictionaries are read by RFC 8941. */
+/**
+ * Wrong deliveries with types of header values that only RFC 9651 has (dates, display strings). A receiver must refuse
+ * them, because it has to read dictionaries by RFC 8941.
+ */
 export const NEWER_ITEMS: Rows = {
   'parameter-date': detail(parameter('A parameter is a date.', before(';x=@1'))),
   'parameter-display-string': detail(parameter('A parameter is a display string.', before(';x=%"a"'))),

@@ -1,5 +1,5 @@
-// The table of wrong deliveries, put together of the files mistakes-*.ts. The fake seller, dev, the probe and the
-// command line read it, and `scripts/vectors` makes vectors of it.
+// The table of wrong deliveries, made of the files mistakes-*.ts. The fake seller, dev, the probe and the command line
+// read it. `scripts/vectors` makes conformance test cases of it.
 import { ENVELOPES } from './mistakes-envelope.ts';
 import { COMPONENTS, PARAMETER_VALUES, WINDOWS } from './mistakes-profile.ts';
 import { BODIES, GUARDED, SCHEMES } from './mistakes-request.ts';
@@ -16,7 +16,7 @@ import {
 import { BYTE_SEQUENCES, NEWER_ITEMS, PARAMETER_SYNTAX, PRESENCE } from './mistakes-syntax.ts';
 import { type MistakeUse, type Rows, toldCode, type WrongDelivery } from './mistake-row.ts';
 
-/** The parts of the table, in the order of the checks that find their mistakes. */
+/** The parts of the table: checks 1 to 11 in the order of their numbers, then all other mistakes. */
 export const PARTS: readonly Rows[] = [
   PRESENCE,
   PARAMETER_SYNTAX,
@@ -40,12 +40,12 @@ export const PARTS: readonly Rows[] = [
 ];
 
 /**
- * The table of wrong deliveries: every mistake by its name. The probe, the fake seller, the conformance vectors and
- * the fuzzer all make theirs of it. If one of them cannot make a row, its `by` names those that can.
+ * The table of wrong deliveries: every mistake by its name. The probe, the fake seller, the conformance test cases and
+ * the fuzzer use it. If one of them cannot make a row, `by` of the row names the ones that can.
  */
 export const WRONG_DELIVERIES: Rows = Object.fromEntries(PARTS.flatMap((part) => Object.entries(part)));
 
-/** The rows that `use` makes, with their names, in the order of the table. */
+/** Returns the rows that the program `use` can make, with their names, in the order of the table. */
 export const mistakesFor = (
   use: MistakeUse,
   rows: Rows = WRONG_DELIVERIES,
@@ -54,7 +54,7 @@ export const mistakesFor = (
 
 /** One entry of `MISTAKES`: a mistake that a sender can make, and the status and code that a receiver must answer. */
 export interface Mistake {
-  /** The defect of the delivery, as a sentence. */
+  /** A sentence that says what is wrong with the delivery. */
   readonly sends: string;
   /** The HTTP status of a receiver's answer. */
   readonly status: 400 | 401 | 405 | 413 | 415;

@@ -14,7 +14,7 @@ type Payloads = Omit<Notifications, 'wholesale_feed'> & {
   readonly 'product.updated': Notifications['wholesale_feed'];
 };
 
-/** Makers of a sample of each family. `at` is an ISO 8601 instant, for every time that a payload has. */
+/** Functions that make a sample of each family. `at` is an ISO 8601 instant, used for every time in the sample. */
 type Samples = { readonly [F in SampleFamily]: (at: string) => Payloads[F] };
 
 const named = (notification_type: SampleFamily): { readonly notification_type: SampleFamily } => ({
@@ -24,8 +24,8 @@ const named = (notification_type: SampleFamily): { readonly notification_type: S
 const change = { media_buy_id: 'mb_1', package_id: 'pkg_1', creative_id: 'cr_1' };
 
 /**
- * The samples. Most name their family by `notification_type`, as such payloads do; three have it in `event`, two
- * nowhere.
+ * The samples. Most name their family in `notification_type`, three in `event`, and two nowhere, like real
+ * notifications of these families.
  */
 const SAMPLES: Samples = {
   impairment: (at) => ({
@@ -149,7 +149,7 @@ const SAMPLES: Samples = {
 /** The families that have a sample. */
 export const SAMPLE_FAMILIES = Object.keys(SAMPLES) as readonly SampleFamily[];
 
-/** The sample of a family. @throws ConfigError for a family that has none. */
+/** Makes the sample of a family. @throws ConfigError for a family that has none */
 function familyPayload(family: SampleFamily, at: string): Payloads[SampleFamily] {
   oneOf('payloads: family', family, SAMPLE_FAMILIES);
   return SAMPLES[family](at);
@@ -159,8 +159,8 @@ function familyPayload(family: SampleFamily, at: string): Payloads[SampleFamily]
 export type Members = Readonly<Record<string, unknown>>;
 
 /**
- * Builds valid webhook bodies of every kind, for tests of your handlers. Each call makes a new `idempotency_key`, so
- * a new event. `samplePayloads` and a fake seller make one.
+ * Builds valid webhook bodies of every kind, for tests of your handlers. Each call makes a new `idempotency_key`, and
+ * so a new event. `samplePayloads` returns such a builder, and a fake seller has one.
  */
 export interface SamplePayloads {
   /** Builds an envelope of the tool transport. `overrides` replace members at the top level. */
@@ -168,8 +168,8 @@ export interface SamplePayloads {
   /** Builds a body of the agent transport: a `Task` for final states, a `TaskStatusUpdateEvent` for interim ones. */
   agent(status: TaskStatus, overrides?: Members): (AgentTask | AgentTaskStatusUpdate) & Members;
   /**
-   * Builds a delivery report in an envelope of the tool transport. `report` replaces members of the result,
-   * `overrides` those of the envelope.
+   * Builds a delivery report in an envelope of the tool transport. `report` replaces members of the result, and
+   * `overrides` replaces members of the envelope.
    */
   report(
     type?: DeliveryReport['notification_type'],
@@ -184,13 +184,13 @@ export interface SamplePayloads {
 export interface SamplePayloadOptions {
   /** Returns the current time, Unix ms, for `timestamp`. Default: `Date.now`. */
   readonly now?: () => number;
-  /** Returns a new id, for keys and ids. Default: a random UUID. */
+  /** Returns a new id, for idempotency keys and all other ids. Default: a random UUID. */
   readonly newId?: () => string;
 }
 
 interface Shape {
   readonly final: boolean;
-  /** The `result` of the status (contract.md §6.2). */
+  /** The member `result` of a sample with this status (contract.md §6.2). */
   readonly result: Members;
 }
 
@@ -211,8 +211,8 @@ const SHAPES: Readonly<Record<TaskStatus, Shape>> = {
 const STATUSES = Object.keys(SHAPES) as TaskStatus[];
 
 /**
- * The shape of a status. @throws ConfigError for a status that the contract does not have; a caller may set any by
- * `overrides`.
+ * Returns the parts of a sample that depend on its status.
+ * @throws ConfigError for a status that the contract does not have. A caller can set any status by `overrides`.
  */
 function shapeOf(status: TaskStatus): Shape {
   oneOf('payloads: status', status, STATUSES);

@@ -1,5 +1,5 @@
-// Makes and sends deliveries of the fake seller: signed or legacy, right or with a mistake, with retries, and proofs
-// of control. The fake seller calls it; dev and `send` take its parts.
+// Makes and sends deliveries of the fake seller, with retries: signed, or with HMAC or a bearer token; correct, or with
+// a mistake. It also sends proofs of control (challenges to the owner of the URL). Dev and `send` use parts of it.
 import { parseStrictObject } from '../codec/strict-json.ts';
 import { onlyKnown } from '../config/validate.ts';
 import { createHashes } from '../crypto/hashes.ts';
@@ -30,7 +30,10 @@ function deliveryAuth(auth: SenderAuth | undefined): ChallengeAuth {
   return { mode, credential_fingerprint: createHashes().sha256Hex(new TextEncoder().encode(credential)) };
 }
 
-/** The body of a proof of control, with a fresh challenge. `changes` go to its top level. */
+/**
+ * Makes the body of a proof of control, which has a fresh challenge for the receiver to echo. `changes` replace members
+ * at the top level.
+ */
 export function sampleChallenge(
   agentUrl: string,
   auth: SenderAuth | undefined,
@@ -48,15 +51,15 @@ export function sampleChallenge(
   };
 }
 
-/** True if the body of an answer is exactly the echo of a challenge. */
+/** True if the body of an answer is exactly the echo of a challenge: an object with the member `challenge` alone. */
 export function echoes(body: string, challenge: unknown): boolean {
   const answer = parseStrictObject(new TextEncoder().encode(body));
   return answer.ok && answer.value['challenge'] === challenge && Object.keys(answer.value).length === 1;
 }
 
 /**
- * Makes `challenge` of a fake seller. A proof is always signed, whatever the seller's deliveries are authenticated
- * by, and posted once.
+ * Makes the method `challenge` of a fake seller. It posts a proof of control (a challenge to the owner of the URL)
+ * once. The body is signed by default, even if the seller's deliveries use HMAC or a bearer token.
  */
 export function challenging(
   agentUrl: string,
@@ -72,12 +75,12 @@ export function challenging(
   };
 }
 
-/** The parts that one delivery is made of. */
+/** The input from which one delivery is made. */
 interface DeliveryRecipe {
   readonly url: string;
   readonly payload: PayloadInput;
   readonly key: Jwk;
-  /** The seller's keys, for mistakes that need one of them. */
+  /** The seller's keys, for mistakes that require a certain key. */
   readonly keys?: MistakeMeans['keys'];
   readonly protocol: string;
   readonly now: () => number;
@@ -86,11 +89,11 @@ interface DeliveryRecipe {
   readonly sign: Partial<SignDeliveryOptions> | undefined;
 }
 
-/** Makes one delivery with a fresh nonce, and the mistake if one is given. */
+/** Makes one delivery with a fresh nonce, and with the mistake if one is named. */
 export async function makeDelivery(recipe: DeliveryRecipe): Promise<SignedDelivery> {
   const { url, payload, key, keys, protocol, now, auth, mistake, sign } = recipe;
   const row = mistake === undefined ? undefined : WRONG_DELIVERIES[mistake];
-  // A body may be malformed: the receiver has to show what it makes of it.
+  // The body may be malformed on purpose, to see how the receiver answers it.
   const options = { url, body: payloadBytes(payload), protocol, now, allowMalformed: true };
   if (auth) {
     const mistaken = row && mistakenBody(row, options);
@@ -101,7 +104,7 @@ export async function makeDelivery(recipe: DeliveryRecipe): Promise<SignedDelive
   const delivery = row
     ? await mistakenDelivery(row, signed, { ...(keys && { keys }) })
     : await signDelivery(signed);
-  // A delivery with a wrong URL is signed for it, but not posted to it.
+  // A mistake may sign a delivery for a wrong URL, but the delivery is still posted to the right one.
   return { ...delivery, url };
 }
 
@@ -121,7 +124,7 @@ function legacy(
   });
 }
 
-/** The known options: a misspelt one would send a delivery with nothing wrong with it. */
+/** The options that `deliver` knows. All others are refused: a misspelt `mistake` would send a correct delivery. */
 const DELIVER_NAMES: Readonly<Record<keyof DeliverOptions, true>> = {
   url: true,
   to: true,
@@ -133,7 +136,10 @@ const DELIVER_NAMES: Readonly<Record<keyof DeliverOptions, true>> = {
   onAttempt: true,
 };
 
-/** Requires a name of `MISTAKES`. @throws ConfigError for any other, which would leave the delivery as it is. */
+/**
+ * Requires that `name` is a mistake in `MISTAKES`. @throws ConfigError for any other name, which would leave the
+ * delivery correct.
+ */
 function requireMistake(name: string | undefined): void {
   if (name === undefined || Object.hasOwn(MISTAKES, name)) return;
   throw new ConfigError(
@@ -149,7 +155,7 @@ function policyOf(options: FakeSellerOptions, changes: Partial<RetryPolicy> = {}
   return policy;
 }
 
-/** Makes the methods that sign and send, with the seller's defaults. */
+/** Makes the methods of a fake seller that sign and send. `options` are the seller's defaults. */
 export function deliveries(
   agentUrl: string,
   options: FakeSellerOptions,

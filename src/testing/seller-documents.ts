@@ -1,4 +1,5 @@
-// Serves the documents of the fake seller on loopback, or fails to in the way that is set. The fake seller starts it.
+// Serves the documents of the fake seller on loopback, or answers with a fault that the user has set. The fake seller
+// starts it.
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -36,17 +37,17 @@ export type SellerFault =
   | NamedFault
   | { readonly redirect: string }
   | {
-      /** Answers the request instead of the fake seller. */
+      /** Answers the request in place of the fake seller. */
       readonly answer: (request: IncomingMessage, response: ServerResponse) => unknown;
     };
 
-/** The bytes that would be sent without a fault; undefined if the answer would be 404. */
+/** The document that would be sent without a fault. Undefined if the answer would be 404. */
 type Body = Uint8Array | undefined;
 
 type Misbehave = (body: Body, request: IncomingMessage, response: ServerResponse) => unknown;
 
 const JSON_TYPE = { 'Content-Type': 'application/json' };
-/** The length of a huge document: over the cap of every kind of document. */
+/** The length of the document that the fault `huge` sends. It is over the size limit of every kind of document. */
 const HUGE_BYTES = 3 * 1024 * 1024;
 const DRIP_MS = 50;
 const EMPTY: Uint8Array = new TextEncoder().encode('{}');
@@ -55,7 +56,7 @@ function sendFault(response: ServerResponse, body: string | Uint8Array, headers:
   response.writeHead(200, { ...JSON_TYPE, ...headers }).end(body);
 }
 
-/** Sends the document with its keys changed, if it has any. */
+/** Makes a fault that sends the document as `change` returns it, with other keys. */
 const changed =
   (change: (document: { keys?: readonly object[] }) => unknown): Misbehave =>
   (body, _request, response) => {
@@ -78,7 +79,7 @@ function endless(_body: Body, _request: IncomingMessage, response: ServerRespons
   fill();
 }
 
-/** Repeats the first member, in front of itself. */
+/** Repeats the first member of the JSON, in front of itself and with the value null. */
 function duplicateMember(body: Body, _request: IncomingMessage, response: ServerResponse): void {
   const text = new TextDecoder().decode(body ?? EMPTY);
   sendFault(
@@ -87,7 +88,7 @@ function duplicateMember(body: Body, _request: IncomingMessage, response: Server
   );
 }
 
-/** The faults by name, each with what the server does instead of answering as it should. */
+/** The faults by name. Each is a function that answers a request with the fault, in place of the document. */
 export const FAULTS: Readonly<Record<NamedFault, Misbehave>> = {
   down: (_body, request) => request.socket.destroy(),
   unavailable: (_body, _request, response) => response.writeHead(503).end(),
@@ -111,8 +112,8 @@ export const FAULTS: Readonly<Record<NamedFault, Misbehave>> = {
 };
 
 /**
- * Makes the map of faults by path, whose `set` throws ConfigError for an unknown name: a misspelt one would look like
- * `down`.
+ * Makes the map of faults by path. Its `set` throws ConfigError for an unknown name, because a misspelt name would have
+ * the effect of `down`.
  */
 function faultMap(): Map<string, SellerFault> {
   const faults = new Map<string, SellerFault>();
@@ -124,25 +125,25 @@ function faultMap(): Map<string, SellerFault> {
   return faults;
 }
 
-/** Answers with a fault. */
+/** Answers a request with a fault. */
 function misbehave(fault: SellerFault, body: Body, request: IncomingMessage, response: ServerResponse): void {
   if (typeof fault === 'string') FAULTS[fault](body, request, response);
   else if ('redirect' in fault) response.writeHead(302, { Location: fault.redirect }).end();
   else fault.answer(request, response);
 }
 
-/** The server of a seller's documents: what it publishes, how it fails to, and how often it was asked. */
+/** A running server of a seller's documents. Tests can set faults, and count the requests. */
 interface DocumentServer {
   /** The origin, `http://127.0.0.1:<port>`. */
   readonly origin: string;
   /**
-   * The documents by path: JSON, bytes (a `Uint8Array`) that are sent as they are, or a function that returns either
-   * at each fetch. Changes take effect at the next fetch; a path without an entry is answered 404.
+   * The documents by path: JSON, bytes (a `Uint8Array`) that are sent unchanged, or a function that returns either at
+   * each fetch. Changes take effect at the next fetch. A path without an entry is answered with 404.
    */
   readonly documents: Map<string, unknown>;
-  /** The faults by path, or under `*` for every path that has none of its own. */
+  /** The faults by path. The fault under `*` holds for every path that has no fault of its own. */
   readonly faults: Map<string, SellerFault>;
-  /** The number of requests for a path, or for all of them. */
+  /** Returns the number of requests for a path, or for all paths. */
   readonly fetches: (path?: string) => number;
   readonly close: () => Promise<void>;
 }
@@ -158,7 +159,7 @@ function send(body: Body, response: ServerResponse): void {
   response.end(body ?? '{"error":"not found"}');
 }
 
-/** Serves documents on loopback. @param port 0: any free one. */
+/** Starts a server of documents on 127.0.0.1. @param port 0 takes any free port. */
 export async function serveDocuments(port: number): Promise<DocumentServer> {
   const documents = new Map<string, unknown>();
   const faults = faultMap();
@@ -174,8 +175,8 @@ export async function serveDocuments(port: number): Promise<DocumentServer> {
   const server = createServer((request, response) => {
     answer(request, response).catch((error: unknown) => response.destroy(error as Error));
   });
-  // A test that fails closes nothing, and its process has to end all the same. Clients that wait for an answer keep
-  // the process alive.
+  // The server and its connections do not keep the process alive, because a failing test does not close them. A client
+  // that waits for an answer does keep it alive.
   server.unref().on('connection', (socket) => socket.unref());
   server.listen(port, '127.0.0.1');
   await once(server, 'listening');

@@ -17,35 +17,38 @@ export type SellerKeyName = 'ed25519' | 'p256';
 export interface RotateOptions {
   /** If true, the old key stays published beside the new one, until the next rotation without `overlap`. */
   readonly overlap?: boolean;
-  /** The key id of the new key. With the old key's id, new material is published under it. Default: a new id. */
+  /**
+   * The key id of the new key. If it is the old key's id, new key material is published under the same id. Default: a
+   * new id.
+   */
   readonly kid?: string;
 }
 
 export interface SellerKeys {
-  /** The keys that are published now, except those that overlap. */
+  /** The current key pairs, without old keys that a rotation left published. */
   readonly keys: Readonly<Record<SellerKeyName, KeyPair>>;
-  /** Makes a new key and publishes it instead of the old one. */
+  /** Makes a new key pair, and signs with it from now on. The old key is withdrawn, unless `overlap` is set. */
   readonly rotate: (name: SellerKeyName, options?: RotateOptions) => Promise<KeyPair>;
 }
 
-/** The short name of each algorithm's key: in the fake seller, the probe and the command line. */
+/** The short name of the key of each algorithm, for the fake seller, the probe and the command line. */
 export const KEY_NAMES: Readonly<Record<SignatureAlgorithm, SellerKeyName>> = {
   ed25519: 'ed25519',
   'ecdsa-p256-sha256': 'p256',
 };
 
-/** The algorithm of a key by its short name: each has its own. */
+/** Returns the algorithm of the key with this short name. */
 export const algorithmNamed = (name: SellerKeyName): SignatureAlgorithm =>
   ALGORITHM_NAMES.find((alg) => KEY_NAMES[alg] === name) as SignatureAlgorithm;
 
 const ROTATE_NAMES: Readonly<Record<keyof RotateOptions, true>> = { overlap: true, kid: true };
 
-/** Requires the name of a key. @throws ConfigError for a key that a fake seller does not have. */
+/** Requires a name of one of the two keys. @throws ConfigError for any other name */
 export function requireKeyName(name: SellerKeyName): void {
   oneOf('key', name, Object.values(KEY_NAMES));
 }
 
-/** Makes both keys. @param publish is given the JWKS at once and after every change. */
+/** Makes both keys of a seller. @param publish is called with the JWKS immediately, and after every change. */
 export async function sellerKeys(
   protocol: string | undefined,
   publish: (keySet: { readonly keys: readonly Jwk[] }) => void,
@@ -82,15 +85,15 @@ export interface RevokeOptions {
   /** The form of the list: plain JSON, or one of the forms of a JWS. Default: `plain`. */
   readonly form?: 'plain' | 'flattened' | 'compact' | 'general';
   /**
-   * If true, publishes at the path of the operator's list for all its keys, instead of at `revocationsUrl`.
-   * Default: false.
+   * If true, publishes the list at `/.well-known/governance-revocations.json`, which covers all keys of the operator,
+   * instead of at `revocationsUrl`. Default: false.
    */
   readonly governance?: boolean;
   /** The key that signs a JWS: a published key, or any private JWK. Default: `ed25519`. */
   readonly key?: SellerKeyName | Jwk;
   /** The time from `updated`, the moment of each fetch, to `next_update`, ms. Default: 300 000. */
   readonly lifeMs?: number;
-  /** Replaces members of the list. */
+  /** Members to replace in the list. */
   readonly members?: Readonly<Record<string, unknown>>;
 }
 
@@ -105,11 +108,14 @@ export const REVOKE_NAMES: Readonly<Record<keyof RevokeOptions, true>> = {
 export interface Publisher {
   readonly origin: string;
   readonly keys: SellerKeys['keys'];
-  /** Unix ms. */
+  /** Returns the current time, Unix ms. */
   readonly now: () => number;
 }
 
-/** A list as it is published when it is asked for: an object, or the bytes of a compact JWS. */
+/**
+ * Makes the revocation list that is served at one fetch, dated at the time of the fetch. Returns an object, or the
+ * bytes of a compact JWS.
+ */
 export async function revocationList(
   { origin, keys, now }: Publisher,
   kids: readonly string[],
@@ -131,7 +137,7 @@ export async function revocationList(
   const [head = '', payload = ''] = [header, list].map((part) =>
     encodeBase64Url(encode(JSON.stringify(part))),
   );
-  // RFC 7515 §5.1
+  // A JWS signs the encoded header and payload, joined by a point (RFC 7515 §5.1).
   const signature = encodeBase64Url(await signBytes(jwk, encode(`${head}.${payload}`)));
   if (form === 'general') return { payload, signatures: [{ protected: head, signature }] };
   if (form === 'flattened') return { protected: head, payload, signature };

@@ -1,5 +1,5 @@
-// Posts deliveries as sellers do: one attempt with its outcome, and retries until an answer is final. The fake
-// seller, dev, the probe and `send` call it.
+// Posts deliveries as sellers do: one attempt with its outcome, and retries until an answer is final. The fake seller,
+// dev, the probe and `send` call it.
 import { request as httpRequest, type IncomingMessage } from 'node:http';
 import { request as httpsRequest } from 'node:https';
 import type { Duplex } from 'node:stream';
@@ -33,7 +33,7 @@ export interface Attempt extends PostResult {
   readonly delivery: SignedDelivery;
 }
 
-/** The result of `seller.deliver`: all attempts to deliver one event, in their order. There is at least one. */
+/** The result of `seller.deliver`: all attempts to deliver one event, oldest first. There is at least one. */
 export interface DeliveryResult {
   readonly attempts: readonly Attempt[];
   readonly last: Attempt;
@@ -43,7 +43,7 @@ export interface DeliveryResult {
 
 const DELAYS_MS: readonly number[] = [500, 1_000, 2_000, 4_000, 7_000];
 
-/** The retries of emitters in production. */
+/** The default number of attempts and waits, like those of real sellers. */
 export const DEFAULT_RETRY: RetryPolicy = {
   attempts: 6,
   delayMs: (attempt) => DELAYS_MS[attempt - 1] ?? 7_000,
@@ -52,17 +52,17 @@ export const DEFAULT_RETRY: RetryPolicy = {
 };
 
 /**
- * True if the seller gives up: on 2xx, and for good on every 3xx and 4xx but 429. A 401 that challenges for `Bearer`
- * is a token being rotated, and is tried again (contract.md §10.9). `Retry-After` is not looked at.
+ * True if the seller makes no further attempt: after 2xx, 3xx, and any 4xx but 429. A 401 that asks for `Bearer` is
+ * retried, because the token may be in rotation (contract.md §10.9). `Retry-After` is ignored.
  */
 export function isFinal({ outcome, status, headers }: PostResult): boolean {
-  // An answer may have a status here too: one that was cut short is none to a seller.
+  // An answer that was cut short has a status here too, but counts as no answer, so the seller retries.
   if (outcome === 'timeout' || outcome === 'connection_error') return false;
   if (status === undefined || status === 429 || status >= 500) return false;
   return !(status === 401 && /^bearer\b/i.test(headers['www-authenticate'] ?? ''));
 }
 
-/** Runs `attempt` until its answer is final, the attempts are used up, or `signal` aborts. */
+/** Repeats `attempt` until an answer is final, all attempts are used up, or `signal` aborts. */
 export async function untilFinal(
   attempt: (number: number) => Promise<Attempt>,
   { attempts, delayMs, sleep }: RetryPolicy,
@@ -108,18 +108,18 @@ export interface PostResult {
 }
 
 interface PostOptions {
-  /** The address to connect to, if not that of `delivery.url`; its `Host` is sent all the same. */
+  /** The address to connect to. Default: that of `delivery.url`, whose host is sent as `Host` in any case. */
   readonly to?: string;
-  /** The time limit for connection and answer together, ms. */
+  /** The time limit for connecting and the whole answer together, ms. */
   readonly timeoutMs: number;
   readonly signal: AbortSignal;
-  /** Called if the answer has more than is kept of it. */
+  /** Called if the answer has more than the bytes that are kept of its body. */
   readonly onCut?: () => void;
 }
 
 const REQUESTS = { 'http:': httpRequest, 'https:': httpsRequest } as const;
 
-/** Path and query as they stand. `URL` would rewrite what the receiver is to see. */
+/** Returns the path and query of a URL unchanged. `new URL` would rewrite what the receiver has to see. */
 const targetOf = (url: string): string => /^[^:]+:\/\/[^/?#]*([^#]*)/.exec(url)?.[1] || '/';
 
 function codeOf(headers: Readonly<Record<string, string>>, body: string): string | undefined {
@@ -133,12 +133,15 @@ function codeOf(headers: Readonly<Record<string, string>>, body: string): string
   }
 }
 
-/** The bytes of an answer that are kept. A receiver says what is wrong in far fewer, and an endless body must end. */
+/**
+ * The most bytes that are kept of the body of an answer. Receivers answer with far fewer, and an endless body must be
+ * cut.
+ */
 const MAX_ANSWER_BYTES = 64 * 1024;
 
 /**
- * The result of an answer. @param brokenBy the outcome of an answer that ended too soon: a success that was cut short
- * is none.
+ * Returns the result of an answer.
+ * @param brokenBy the outcome if the answer was cut short: a 2xx that was cut short is no success.
  */
 function answered(
   response: IncomingMessage,
@@ -157,7 +160,10 @@ function answered(
 
 const unanswered = (outcome: PostOutcome): PostResult => ({ outcome, headers: {}, body: '' });
 
-/** Reads an answer up to its end or the limit. @returns the function that ends it sooner. */
+/**
+ * Reads an answer up to its end or the size limit, and resolves with the result. @returns the function that ends the
+ * reading early.
+ */
 function collect(
   response: IncomingMessage,
   broken: () => 'timeout' | 'connection_error',
@@ -183,7 +189,10 @@ function collect(
   return finish;
 }
 
-/** Sends a delivery once, as it is. It never rejects for what the other side does. */
+/**
+ * Posts a delivery once, unchanged. If the receiver or the connection fails, the promise does not reject, but resolves
+ * with that outcome.
+ */
 export function post(
   delivery: SignedDelivery,
   { to, timeoutMs, signal, onCut }: PostOptions,
@@ -195,7 +204,7 @@ export function post(
   return new Promise((resolve) => {
     const request = send({
       method: delivery.method,
-      // The brackets of an IPv6 address belong to the URL; a resolver does not take them.
+      // In a URL an IPv6 address has brackets, which `hostname` must not have.
       hostname: hostname.replace(/^\[|\]$/g, ''),
       port,
       path: targetOf(address),
@@ -211,10 +220,11 @@ export function post(
     const broken = (): 'timeout' | 'connection_error' => (deadline.aborted ? 'timeout' : 'connection_error');
     let finish = (): void => resolve(unanswered(broken()));
     request.once('response', (response) => {
-      // A receiver may answer and close before it has read the body: the answer counts, not the broken pipe.
+      // A receiver may answer and close the connection before it has read the body. The answer counts, not the write
+      // error.
       finish = collect(response, broken, resolve, onCut);
     });
-    // After a 101, and a CONNECT that is answered 2xx, the connection is another protocol's, and no `response` comes.
+    // After a 101, or a 2xx to CONNECT, the connection belongs to another protocol, and Node emits no `response`.
     const taken = (response: IncomingMessage, socket: Duplex): void => {
       socket.destroy();
       resolve(answered(response, []));

@@ -8,13 +8,13 @@ import type { RotateOptions, SellerKeyName, RevokeOptions } from './seller-keys.
 import type { Attempt, DeliveryResult, RetryPolicy } from './seller-post.ts';
 
 /**
- * The result of `seller.challenge`, with which a fake seller checks that a receiver owns its URL: if the receiver
- * proved it, and the attempt.
+ * The result of `seller.challenge`, which checks that a receiver controls its webhook URL. `attempt` has the receiver's
+ * answer.
  */
 export interface ChallengeResult {
   /**
-   * True if the buyer proved control: a 2xx answer with exactly the body `{"challenge": "<the same>"}`. A seller
-   * then activates the subscription.
+   * True if the receiver proved control: a 2xx answer with exactly the body `{"challenge": "<the same>"}`. A real
+   * seller then activates the subscription.
    */
   readonly verified: boolean;
   readonly attempt: Attempt;
@@ -29,9 +29,9 @@ export interface FakeSellerOptions {
   readonly url?: string;
   /** The address to connect to, if it differs from `url`, e.g. `http://127.0.0.1:3000/webhooks`. */
   readonly to?: string;
-  /** The name in wire identifiers. Default: `proto`. */
+  /** The protocol name in wire identifiers. Default: `proto`. */
   readonly protocol?: string | undefined;
-  /** A legacy authentication scheme. Default: signatures. */
+  /** A legacy authentication scheme (HMAC or bearer token). Default: deliveries are signed. */
   readonly auth?: SenderAuth;
   /** The number of attempts per event and the waits between them. Default: 6 attempts within about 15 s. */
   readonly retry?: Partial<RetryPolicy>;
@@ -43,12 +43,17 @@ export interface FakeSellerOptions {
 
 /** Options of one `seller.deliver`, e.g. the key or a mistake to make. They override the fake seller's own options. */
 export interface DeliverOptions {
-  /** The webhook URL, the address to connect to (`to`) and the retries, in place of those of the fake seller. */
+  /**
+   * The webhook URL, in place of the fake seller's own. `to` and `retry` likewise replace the fake seller's options.
+   */
   readonly url?: string;
   readonly to?: string;
-  /** The signing key: one of the seller's, or a private JWK to sign as somebody else. Default: `ed25519`. */
+  /**
+   * The signing key: the name of one of the seller's keys, or a private JWK to sign as somebody else. Default:
+   * `ed25519`.
+   */
   readonly key?: SellerKeyName | Jwk;
-  /** The authentication scheme. Default: the seller's. */
+  /** The authentication scheme. Default: that of the fake seller. */
   readonly auth?: SenderAuth | 'signature';
   /**
    * Applies a mistake, a name in `MISTAKES`, to every attempt. With a legacy `auth` only mistakes in the body are
@@ -71,7 +76,7 @@ export interface FakeSeller extends AsyncDisposable {
   readonly agentUrl: string;
   readonly brandJsonUrl: string;
   readonly jwksUrl: string;
-  /** The entry for the receiver's option `senders`. */
+  /** The entry of this seller for the receiver's option `senders`. */
   readonly sender: Sender;
   /** The key pairs that are published at present. */
   readonly keys: Readonly<Record<SellerKeyName, KeyPair>>;
@@ -105,12 +110,12 @@ export interface FakeSeller extends AsyncDisposable {
   readonly send: (delivery: SignedDelivery, options?: Pick<DeliverOptions, 'to'>) => Promise<Attempt>;
   /**
    * Delivers an event as sellers do. Every attempt has the same bytes and a fresh nonce. It retries after 429, 5xx,
-   * time-outs and broken connections, and stops at any other answer.
+   * time-outs, broken connections, and a 401 that asks for `Bearer`. Any other answer is final.
    */
   readonly deliver: (payload: PayloadInput, options?: DeliverOptions) => Promise<DeliveryResult>;
   /**
-   * Posts a signed proof of control once, as a seller does before it activates a subscription. `delivery_auth` in
-   * its body follows `auth`; `changes` replace members of the body.
+   * Posts a signed proof of control once, as a seller does before it activates a subscription. The member
+   * `delivery_auth` of the body describes the fake seller's `auth`. `changes` replace members of the body.
    */
   readonly challenge: (changes?: Members, options?: DeliverOptions) => Promise<ChallengeResult>;
   /** Stops serving and delivering. Deliveries that are under way end with the attempts made so far. */

@@ -1,5 +1,5 @@
-// Registers the suite that every store passes: which cases run, by the features that a store has. The cases are in
-// store-contract/. The entry `proto-webhooks/testing` exports it, for tests of a store of one's own.
+// Registers the test suite that every store must pass. The features that a store has decide which cases run. The cases
+// are in store-contract/. The entry `proto-webhooks/testing` exports the suite, for tests of a store of one's own.
 import assert from 'node:assert/strict';
 import { capCases, expiryCases } from './store-contract/caps.ts';
 import { clockBackCases, clockCases } from './store-contract/clock.ts';
@@ -98,7 +98,8 @@ export function describeStoreContract(factory: StoreFactory, options: StoreContr
 }
 
 /**
- * The suites of a store: those of the features that it claims, and for each other feature that it has nothing of it.
+ * Returns the test suites for a store: those for all stores, and one for each optional feature that the options
+ * declare. For the other features but `persistent` a case checks that the store does not have them.
  */
 function suitesOf({
   transactions,

@@ -1,5 +1,5 @@
-// Judges vectors about clients of sellers: data and errors in answers, redirects, secrets. The judge of all vectors
-// calls it.
+// Judges vectors (test cases) about clients of sellers: data and errors in answers, redirects, secrets. The judge of
+// all vectors, judge.ts, calls this.
 import { canonicalJson } from '../codec/canonical-json.ts';
 import { isJsonObject, type JsonObject } from '../codec/members.ts';
 import { recoveryMember, type Recovery } from '../events/error-codes.ts';
@@ -8,7 +8,7 @@ import { sellerText } from '../registrations/seller-error.ts';
 import type { AnswerCase, ErrorAction, ErrorCase, RedirectsCase, SecretCase } from './vector-case.ts';
 import type { AnswerError, Subject } from './subject.ts';
 
-/** The judgement of a vector. */
+/** The result of judging a vector: passed or failed, with the expected and the actual result in words. */
 export interface Judgement {
   readonly passed: boolean;
   readonly expected: string;
@@ -22,7 +22,7 @@ export const sameData = (a: unknown, b: unknown): boolean =>
 
 const shown = (value: unknown): string => JSON.stringify(value ?? null);
 
-/** Judges if the subject reads the data that a vector expects from an answer. */
+/** Judges if the subject (the implementation under test) reads the data that a vector expects from an answer. */
 export async function judgeAnswer(
   { response, transport, data, error }: AnswerCase,
   answerData: NonNullable<Subject['answerData']>,
@@ -49,7 +49,10 @@ const actionOf = (error: AnswerError | undefined): ErrorAction =>
 
 type Compared = readonly [name: string, expected: unknown, actual: unknown];
 
-/** Returns the members of an error that are compared: those that the vector names and the subject reports. */
+/**
+ * Returns the members of an error that are compared: the members that the vector names and the subject (the
+ * implementation under test) reports.
+ */
 function membersOf(expected: JsonObject, actual: AnswerError): readonly Compared[] {
   const { message } = expected;
   const isTold = typeof message === 'string' && actual.message?.includes(sellerText(message)) === true;
@@ -79,7 +82,10 @@ function differences({ error, action }: ErrorCase, actual: AnswerError | undefin
   return found;
 }
 
-/** Judges if the subject finds the error that a vector expects, and reacts to it as expected. */
+/**
+ * Judges if the subject (the implementation under test) finds the error that a vector expects, and reacts to it as
+ * expected.
+ */
 export async function judgeError(
   vector: ErrorCase,
   answerError: NonNullable<Subject['answerError']>,
@@ -100,7 +106,10 @@ export async function judgeError(
 const sameUrl = (a: string, b: string): boolean =>
   URL.canParse(a) && URL.canParse(b) ? new URL(a).href === new URL(b).href : a === b;
 
-/** Judges if the subject finds a redirected document at the expected URL, or refuses it as expected. */
+/**
+ * Judges if the subject (the implementation under test) finds a redirected document at the expected URL, or refuses it
+ * as expected.
+ */
 export async function judgeRedirects(
   { target, url, redirects, expected }: RedirectsCase,
   discover: NonNullable<Subject['discover']>,

@@ -1,5 +1,5 @@
-// Judges one vector: sets up the subject, sends the requests, and compares its answers with the expected ones.
-// `runVectors` calls it for each vector.
+// Judges one vector (test case): sends its requests to the subject (the implementation under test), and compares the
+// answers with the expected ones. `runVectors` calls this for each vector.
 import type {
   CanonicalizationCase,
   DeliveryCase,
@@ -26,16 +26,19 @@ const isAuthentic = ({ status }: SubjectAnswer): boolean =>
 const isProved = (answer: SubjectAnswer): boolean =>
   isAuthentic(answer) || answer.code === 'webhook_body_malformed';
 
-/** The 4xx statuses that ask to try again. They say nothing about the sender. */
+/** The 4xx statuses that ask the sender to try again. Such an answer is no verdict about the sender. */
 const LATER: readonly number[] = [408, 425, 429];
 
-/** Codes answered with 503 or 429 for another reason than a wrong signature (verification.md §2.9a, §2.25, §4.12). */
+/** Matches codes of 503 and 429 answers that do not judge the signature (verification.md §2.9a, §2.25, §4.12). */
 const UNDECIDED = /_unavailable$|_revocation_stale$|_rate_abuse$|^webhook_target_uri_malformed$/;
 
 const mayBeUndecided = ({ code, status = 0 }: Expectation): boolean =>
   status >= 500 || LATER.includes(status) || UNDECIDED.test(code ?? '');
 
-/** Returns the verdict of an answer about a sender: true, false, or a text if it decides nothing, e.g. 503. */
+/**
+ * Returns `holds`, or a text if the answer (e.g. 503) decides nothing about the sender and the vector expects a
+ * decision.
+ */
 function verdict(expected: Expectation, answer: SubjectAnswer, holds: boolean): boolean | string {
   const { status } = answer;
   const refuses = status >= 400 && status < 500 && !LATER.includes(status);
@@ -43,14 +46,13 @@ function verdict(expected: Expectation, answer: SubjectAnswer, holds: boolean): 
 }
 
 interface Member {
-  /** The name of the member in the vectors' files. */
   readonly name: string;
   readonly expected: (expected: Expectation) => unknown;
-  /** Returns the actual value. Undefined: the implementation cannot tell it, so it is not compared. */
+  /** Returns the actual value; undefined if the tested implementation does not report it: then it is not compared. */
   readonly actual: (answer: SubjectAnswer, expected: Expectation) => unknown;
 }
 
-/** The members that are compared. A missing code is compared as null: a refusal has to have a code. */
+/** The members of an answer that are compared. An absent code counts as null, because a refusal must have a code. */
 const MEMBERS: readonly Member[] = [
   {
     name: 'authentic',
@@ -88,7 +90,7 @@ const MEMBERS: readonly Member[] = [
   },
 ];
 
-/** Returns the mismatches, one line each, or one if the subject reports none of the expected members. */
+/** Returns a line for each mismatch, or one line if the tested implementation reports none of the expected members. */
 export function mismatches(expected: Expectation, answer: SubjectAnswer): readonly string[] {
   const members = MEMBERS.filter((member) => member.expected(expected) !== undefined);
   const told = members.filter((member) => member.actual(answer, expected) !== undefined);
@@ -108,7 +110,7 @@ const differing = (name: string, wanted: unknown, got: unknown): string =>
 const toldCheck = (expected: Expectation, answer: SubjectAnswer): boolean =>
   expected.check !== undefined && answer.check !== undefined;
 
-/** Returns differences that fail nothing: verifiers number their checks in different ways. */
+/** Returns differences that do not fail the vector: the failed check's number, which differs between verifiers. */
 function differences(expected: Expectation, answer: SubjectAnswer): readonly string[] {
   const [wanted, got] = [expected.check, answer.check];
   if (wanted === undefined || got === undefined || wanted === String(got).toLowerCase()) return [];
@@ -134,15 +136,12 @@ function describeExpectation(expected: Expectation): string {
 }
 
 function describeAnswer(answer: SubjectAnswer, expected: Expectation): string {
-  // If the vector names no check, the answer's check is left out.
+  // The number of the failed check is shown only if the vector expects one.
   const { status, code, kind, check } = answer;
   return summary({ status, code, kind, check: expected.check === undefined ? undefined : check });
 }
 
-/**
- * The result of one conformance vector, returned by `runVectors`: passed or failed, with the expected and the actual
- * answer of the receiver.
- */
+/** The result of one conformance vector, as `runVectors` returns it: passed or failed, with both answers in words. */
 export interface VectorResult {
   readonly name: string;
   /** The kind of vector. `unreadable`: the file, or a part of it, is not a vector of a known shape. */
@@ -155,7 +154,7 @@ export interface VectorResult {
   readonly actual: string;
   /** Details of a failure, in lines: the step, the members that differ, the two signature bases. */
   readonly detail?: string;
-  /** Differences that do not make the vector fail: another number of the check. */
+  /** Differences that do not make the vector fail, e.g. another number of the failed check. */
   readonly notes?: readonly string[];
 }
 
@@ -191,7 +190,7 @@ async function judgeSteps(vector: DeliveryCase, receiver: OpenReceiver): Promise
 
 const encoder = new TextEncoder();
 
-/** Returns the index of the first byte that differs. If one text begins with the other, it is the shorter length. */
+/** Returns the index of the first byte that differs, or the length of the shorter text if the other begins with it. */
 function firstDifference(a: Uint8Array, b: Uint8Array): number {
   const at = a.findIndex((byte, i) => byte !== b[i]);
   return at < 0 ? a.length : at;
@@ -207,9 +206,7 @@ function placeOf(text: string, byte: number): { readonly line: number; readonly 
 const line = (label: string, text: string | undefined): string => `  ${label} | ${text ?? '(no such line)'}`;
 
 /**
- * Compares two signature bases line by line, and marks the first byte that differs.
- * @param actual undefined if the subject could build none.
- * @returns undefined if they are the same.
+ * Returns a comparison of two signature bases by lines, with a mark at the first byte that differs; undefined if equal.
  */
 export function compareBases(expected: string, actual: string | undefined): string | undefined {
   if (expected === actual) return undefined;
@@ -235,13 +232,13 @@ export function compareBases(expected: string, actual: string | undefined): stri
 /** The number of the check that builds the signature base (verification.md §2.10). */
 const BASE_CHECK = 10;
 
-/** True if the verifier builds the base: it accepts the request, or that check or a later one refuses. */
+/** True if the verifier builds the signature base: it accepts the request, or refuses it by check 10 or a later one. */
 function reachesBase({ authentic, check }: Expectation, answer: SubjectAnswer | undefined): boolean {
-  // Check `9a` is made after check 10 here, but other verifiers may make it earlier, so it is not compared.
+  // Check `9a` does not count: this library makes it after check 10, but other verifiers may make it earlier.
   return authentic === true || Number(check ?? answer?.check) >= BASE_CHECK;
 }
 
-/** Returns the difference of the subject's base from the vector's; undefined: none, or not compared. */
+/** Returns the difference of the tested signature base from the vector's; undefined if none, or if not compared. */
 function baseDifference(
   { signatureBase, steps: [first] }: DeliveryCase,
   subject: Subject,
@@ -250,7 +247,7 @@ function baseDifference(
   if (signatureBase === undefined || !subject.signatureBase || !first) return undefined;
   if (!reachesBase(first.expected, answer)) return undefined;
   const actual = subject.signatureBase(first.request);
-  // Check 10 first compares the authorities. For a URL without a canonical form there is no base to compare.
+  // Check 10 compares the hosts first. For a URL without a canonical form, it then builds no signature base.
   if (actual === undefined && first.expected.code === 'webhook_target_uri_malformed') return undefined;
   return compareBases(signatureBase, actual);
 }
@@ -282,7 +279,7 @@ function canonical(targetUri: TargetUri, url: string): Canonical {
   }
 }
 
-/** Returns the code of an error that a subject throws, if the error has one like the library's errors. */
+/** Returns the code of an error that the tested implementation threw, if the error has a code like this library's. */
 function codeOf(refusal: unknown): string | undefined {
   const { code } = (refusal ?? {}) as { readonly code?: unknown };
   return typeof code === 'string' ? code : undefined;
@@ -299,7 +296,7 @@ function fitsForm(expected: CanonicalizationCase['expected'], actual: Canonical)
   return (expected.targetUri ?? targetUri) === targetUri && (expected.authority ?? authority) === authority;
 }
 
-/** Judges if the subject gives a URL the expected canonical form, or refuses it as expected. */
+/** Judges the canonical form that the tested implementation gives to a URL, or its refusal of the URL. */
 function judgeForm({ url, expected }: CanonicalizationCase, targetUri: TargetUri): Judgement {
   const actual = canonical(targetUri, url);
   const words = (...parts: readonly (string | undefined)[]): string =>
@@ -331,7 +328,7 @@ function judgeExtraction({ payload, format, data }: ExtractionCase, { extract }:
   };
 }
 
-/** The function of the subject that each kind of vector needs. */
+/** For each kind of vector, the function that it needs of the tested implementation. */
 const NEEDS: Readonly<Record<VectorCase['kind'], keyof Subject | undefined>> = {
   signature: 'open',
   hmac: 'open',
@@ -347,7 +344,7 @@ const NEEDS: Readonly<Record<VectorCase['kind'], keyof Subject | undefined>> = {
   unreadable: undefined,
 };
 
-/** Returns the function that a vector needs and the subject lacks; undefined if the subject has it. */
+/** Returns the function that a vector needs and the tested implementation lacks; undefined if it lacks none. */
 export function lacking({ kind }: VectorCase, subject: Subject): keyof Subject | undefined {
   const needed = NEEDS[kind];
   return needed === undefined || subject[needed] !== undefined ? undefined : needed;
@@ -387,7 +384,7 @@ async function verdictOf(vector: VectorCase, subject: Subject): Promise<Judgemen
   }
 }
 
-/** Runs one vector. If the subject throws an error, the vector fails, with the error as the actual answer. */
+/** Runs one vector. If the tested implementation throws an error, the vector fails, with the error as `actual`. */
 export async function judge(vector: VectorCase, subject: Subject): Promise<VectorResult> {
   const { name, kind, file } = vector;
   try {

@@ -44,7 +44,7 @@ async function toolData(response: JsonObject): Promise<AnswerData> {
   return { data: object && !isBareError(object) ? object : undefined };
 }
 
-/** Returns the data that this library's callers read from an answer. */
+/** Returns the data that this library, as a client of sellers, reads from an answer. */
 export async function answerData(response: unknown, transport: Transport): Promise<AnswerData> {
   if (!isJsonObject(response)) return { data: undefined };
   if (transport === 'tool') return toolData(response);
@@ -60,7 +60,7 @@ async function refusalOf(response: JsonObject, transport: Transport): Promise<Se
   return toolRefusal(result, (await objectIn(result)) ?? {});
 }
 
-/** Returns the error that this library's callers find in an answer. */
+/** Returns the error that this library, as a client of sellers, finds in an answer. */
 export async function answerError(response: unknown, transport: Transport): Promise<AnswerError | undefined> {
   const refusal = isJsonObject(response) ? await refusalOf(response, transport) : undefined;
   if (!refusal) return undefined;
@@ -68,7 +68,7 @@ export async function answerError(response: unknown, transport: Transport): Prom
   return { code, message, recovery, field, details, retryAfterMs };
 }
 
-/** Answers requests with the redirects, one after the other, and then with a document. */
+/** Makes a `fetch` that answers with the vector's redirects, one after the other, and then with a document. */
 function redirecting({ redirects }: Discovery): KeyFetch {
   let asked = 0;
   return async () => {

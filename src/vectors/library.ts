@@ -29,7 +29,8 @@ import type {
 } from './subject.ts';
 
 /**
- * The URL of a vector in the form for a receiver: `publicUrl`, and the request target if `publicUrl` cannot express it.
+ * A vector's URL in the form that a receiver needs: `publicUrl`, and the request target if `publicUrl` cannot have that
+ * URL.
  */
 interface VectorUrl {
   readonly publicUrl: string;
@@ -38,7 +39,7 @@ interface VectorUrl {
 
 const PARTS = /^(https?):\/\/([^/?#]*)([^#]*)/is;
 
-/** The `publicUrl` that is used if a vector's URL is valid for no receiver. No request names it. */
+/** The `publicUrl` for a vector whose URL no receiver can have. The vector's requests do not use it. */
 const ELSEWHERE = 'https://receiver.invalid/';
 
 function authorityOf(text: string, scheme: string): string | undefined {
@@ -61,9 +62,9 @@ function hasCanonicalForm(url: string): boolean {
  * Turns a vector's URL into the options of a receiver. The sender was given this URL, so it is the receiver's
  * `publicUrl`.
  *
- * The option refuses some URLs that have a canonical form (userinfo, fragment, `*`), and all that have none. For these,
- * path and query come with the request instead. If even the authority is invalid, the request claims the whole URL, and
- * `publicUrl` is a different URL.
+ * The option `publicUrl` refuses URLs without a canonical form, and some with one (userinfo, fragment, `*`). For these,
+ * `publicUrl` is a prefix, and the request brings path and query. If even the authority is invalid, the request target
+ * is the vector's whole URL, and `publicUrl` is a different URL.
  */
 function placeOf(url: string): VectorUrl {
   const [whole, schemeText = '', authorityText = '', rest = ''] = PARTS.exec(url) ?? [];
@@ -80,9 +81,12 @@ function placeOf(url: string): VectorUrl {
 const ORIGIN = 'https://operator.example';
 const LIST_URL = `${ORIGIN}/revocations.json`;
 
-/** The time between two versions of the list: the shortest that the library accepts (verification.md §5.26). Ms. */
+/**
+ * The time between two versions of the revocation list: the shortest that the library accepts (verification.md §5.26).
+ * Ms.
+ */
 const INTERVAL_MS = 60_000;
-/** A list is stale this many intervals after its `next_update`. */
+/** The number of intervals after its `next_update` at which a revocation list becomes stale. */
 const GRACE = 4;
 
 /** Returns the URL of the senders' revocation list; undefined if the vector has none. */
@@ -91,8 +95,8 @@ export function revocationUrl({ revokedKids, revocationStaleMs }: Setup): string
 }
 
 /**
- * Returns the list as its operator would have published it. It is fresh, or so old that it became stale
- * `revocationStaleMs` ago.
+ * Returns the vector's revocation list as its operator would have published it. The list is fresh, or so old that it
+ * became stale `revocationStaleMs` ago.
  */
 function listOf({ nowMs, revokedKids, revocationStaleMs }: Setup): object {
   const stale = revocationStaleMs ?? 0;
@@ -107,7 +111,7 @@ function listOf({ nowMs, revokedKids, revocationStaleMs }: Setup): object {
   };
 }
 
-/** Serves the vector's revocation list. Nothing else is fetched, because the keys are pinned. */
+/** Makes a `fetch` that serves the vector's revocation list. Nothing else is fetched, because the keys are pinned. */
 function revocationTransport(setup: Setup): KeyFetch {
   return async (url) => {
     if (url !== LIST_URL) throw new Error(`a vector has no document at ${url}`);
@@ -160,8 +164,8 @@ interface HandlerState {
 }
 
 /**
- * Makes a memory store with the vector's clock. It gets another name, because options refuse a memory store under
- * NODE_ENV=production, where vectors may run.
+ * Makes a memory store with the vector's clock. The store gets another name, because options refuse a memory store
+ * under NODE_ENV=production, where vectors may run.
  */
 function storeAt(run: HandlerState): Store {
   return { ...memoryStore({ clockOffsetMs: () => run.nowMs - Date.now() }), name: 'vectors' };
@@ -196,7 +200,7 @@ export function senderOf(sender: VectorSender, setup: Setup): Sender {
     ...authOf(sender),
     ...(notificationToken && { notificationToken }),
     ...(url !== undefined && { revocation: { url } }),
-    // The limit is one live nonce, which `burnNonces` uses up.
+    // The limit is set to one unexpired nonce, which `burnNonces` uses up.
     ...(full && { maxNoncesPerKey: 1 }),
   };
 }
@@ -275,8 +279,8 @@ async function open(
   engine: CryptoEngine['name'] | undefined,
   verifying: Verifying,
 ): Promise<OpenReceiver> {
-  // Options refuse a clock whose value looks like seconds. A vector's time may be such a value, e.g. 0, so it is set
-  // later.
+  // The options refuse a clock whose value looks like seconds, and a vector's time may be such a value, e.g. 0. So the
+  // vector's time is set after the receiver was made.
   const run: HandlerState = { nowMs: DEFAULT_NOW_MS, handlerFails: false, handled: false };
   const store = storeAt(run);
   const receiver = receiverOf(

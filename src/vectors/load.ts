@@ -37,19 +37,17 @@ export interface LoadOptions {
    * The names of further members that are only comments. Members with usual names for comments are recognised anyway.
    */
   readonly ignore?: readonly string[];
-  /** Called, in order, with each file, vector and member that was found but not judged. */
+  /** Called for each file, vector and member that was found but not judged. */
   readonly onSkipped?: (skipped: Skipped) => void;
 }
 
 /** The most bytes of one file. The largest sets of vectors have a few MiB, and a device like `/dev/zero` never ends. */
 const MAX_BYTES = 64 * 1024 * 1024;
 
-/**
- * The number of bytes that are read at once: a file of vectors needs few reads, and a small file wastes little memory.
- */
+/** The number of bytes per read: a file of vectors needs few reads, and a small file wastes little memory. */
 const CHUNK_BYTES = 64 * 1024;
 
-/** The message of an error in one line. */
+/** Returns the message of an error in one line. */
 const reason = (error: unknown): string => messageOf(error).replace(/\s+/g, ' ');
 
 /** Reads a file. @throws Error if it has more than `MAX_BYTES`. */
@@ -98,15 +96,15 @@ function requireRegular(file: string): void {
   }
 }
 
-/** A file of a folder. `why` is the reason why it is not read. */
+/** A file that was found in a folder. If `why` is set, the file is not read, for that reason. */
 interface Found {
   readonly file: string;
-  /** Its path, relative to the folder. */
+  /** The file's path, relative to the folder. */
   readonly name: string;
   readonly why?: string;
 }
 
-/** Files that may contain vectors in a format that is not read. */
+/** Matches the names of files that may contain vectors, but in a format that is not read. */
 const NOT_JSON = /\.(?:jsonl|ndjson|json5|jsonc|ya?ml|toml|cbor)$/i;
 
 const isLinkToFolder = (file: string): boolean =>
@@ -155,7 +153,7 @@ function ownVectors(): string {
   return found;
 }
 
-/** Returns the keys for a file: those of `keys.json` in the same folder, or in the folder above it. */
+/** Returns the keys for a file of vectors: those of `keys.json` in the same folder, or in the folder above it. */
 export function keysBeside(file: string): readonly Jwk[] {
   const folder = dirname(file);
   const found = [folder, dirname(folder)]
@@ -182,12 +180,12 @@ function contextOf(file: string, options: LoadOptions): ShapeContext {
   };
 }
 
-/** The cases of a file. @throws VectorError with the name of the file. */
+/** Returns the cases of a parsed file. @throws VectorError with the name of the file. */
 function casesOf(json: unknown, file: string, options: LoadOptions): readonly ReadCase[] {
   try {
     return readCases(json, contextOf(file, options));
   } catch (error) {
-    // An unknown edition is thrown as a ConfigError, but it is an error of the file too.
+    // An unknown edition in the file throws a ConfigError, which is reported like any error of the file.
     if (!(error instanceof VectorError) && !(error instanceof ConfigError)) throw error;
     throw new VectorError(error.message.startsWith(file) ? error.message : `${file}: ${error.message}`);
   }
@@ -196,8 +194,8 @@ function casesOf(json: unknown, file: string, options: LoadOptions): readonly Re
 const KEYS_FILE = 'keys.json';
 
 /**
- * Reads a file of a folder. If it cannot be read, it becomes a case that fails, and the other files still run. A key
- * set is skipped.
+ * Reads a file of a folder. A file that cannot be read becomes a case that fails, so that the other files still run. A
+ * key set is skipped.
  */
 function loadFound(file: string, name: string, options: LoadOptions): readonly ReadCase[] {
   try {
@@ -212,7 +210,10 @@ function loadFound(file: string, name: string, options: LoadOptions): readonly R
   }
 }
 
-/** Reads named files. A shell's `*.json` includes the key set, which is skipped unless no other file is named. */
+/**
+ * Reads the files that the caller names. Key sets, which a shell's `*.json` includes, are skipped unless no other file
+ * is named.
+ */
 function loadNamed(files: readonly string[], options: LoadOptions): readonly ReadCase[] {
   const read = files.map((file) => ({ file, json: readJson(file) }));
   const vectors = read.filter(({ json }) => !isKeySet(json));
@@ -238,10 +239,10 @@ function loadFolder(folder: string, options: LoadOptions): readonly ReadCase[] {
 }
 
 /**
- * Reads vectors from disk: this package's own, a folder, or single files. It is synchronous, so that a test suite can
- * register its tests at once. In a folder, a file of unknown shape becomes a case that fails.
+ * Reads vectors from disk: this package's own, a folder, or single files. It is synchronous, because test suites
+ * register their tests synchronously. In a folder, a file of unknown shape becomes a case that fails.
  * @throws VectorError for a folder or a named file that cannot be read or has no vectors; ConfigError for a wrong
- *   `protocol` or `edition`.
+ * `protocol` or `edition`.
  */
 export function loadVectors(options: LoadOptions = {}): readonly ReadCase[] {
   const { dir, files } = options;

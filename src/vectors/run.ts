@@ -1,5 +1,5 @@
-// Runs vectors, or registers them as tests, and prints their results. The entry exports it; `proto-webhooks vectors`
-// calls it.
+// Runs vectors, or registers them as tests, and prints their results. The entry `proto-webhooks/vectors` exports these
+// functions; the command `proto-webhooks vectors` calls them.
 import { onlyKnown } from '../config/validate.ts';
 import type { CryptoEngine } from '../crypto/engine.ts';
 import { type ReadCase, type Skipped, type VectorCase, VectorError } from './vector-case.ts';
@@ -70,8 +70,8 @@ export function formatResult(result: VectorResult, { colour = false }: ReportOpt
 }
 
 /**
- * Returns one line for items that were skipped in the same way: vectors for one reason, members of one name. Each file
- * has its own line.
+ * Returns the lines about skipped items. Vectors that were skipped for the same reason share a line, as do members of
+ * the same name. Each file has its own line.
  */
 function skippedLines(skipped: readonly Skipped[]): readonly string[] {
   const counts = new Map<string, number>();
@@ -87,7 +87,7 @@ function skippedLines(skipped: readonly Skipped[]): readonly string[] {
   });
 }
 
-/** Returns the summary: `N passed, N failed`, and the numbers of skipped vectors and of those with notes. */
+/** Returns the summary: the numbers of passed and failed vectors, of skipped vectors, and of vectors with notes. */
 function summaryOf(results: readonly VectorResult[], skipped: readonly Skipped[]): string {
   const failed = results.filter(({ passed }) => !passed).length;
   const noted = results.filter(({ notes }) => notes !== undefined).length;
@@ -160,7 +160,7 @@ async function check(vector: VectorCase, subject: Subject): Promise<void> {
 
 interface Prepared {
   readonly subject: Subject;
-  /** The vectors for which the subject has the needed function. */
+  /** The vectors for which the subject (the implementation under test) has the needed function. */
   readonly vectors: readonly VectorCase[];
 }
 
@@ -180,7 +180,7 @@ function runs(
   return false;
 }
 
-/** Returns the error that no vector was judged. */
+/** Makes the error for a run in which no vector can be judged. */
 function noVector(found: readonly ReadCase[]): VectorError {
   const [first] = found;
   return new VectorError(
@@ -192,7 +192,8 @@ function noVector(found: readonly ReadCase[]): VectorError {
 
 /** Prepares a run. @throws VectorError if there is no vector to run, ConfigError for an unknown option. */
 function prepare(options: RunVectorsOptions): Prepared {
-  // Without this check, a misspelt `dir` or `subject` would run this package's own vectors on itself, and pass.
+  // Without this check, a misspelt `dir` or `subject` would be ignored. Then this package's own vectors would test this
+  // package, and pass.
   onlyKnown('runVectors', options, OPTION_NAMES);
   const { engine, subject = librarySubject(engine) } = options;
   const found = loadVectors(options);

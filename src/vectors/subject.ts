@@ -26,7 +26,7 @@ export interface VectorSender {
   /** The keys that may sign for the sender. They are JWKs as in the vector, and some of them must be refused. */
   readonly keys: readonly Jwk[];
   readonly edition: EditionName;
-  /** The legacy authentication of the sender. Absent: it signs. */
+  /** The legacy authentication of the sender. Absent: the sender signs. */
   readonly legacy?: {
     readonly scheme: 'hmac' | 'bearer';
     readonly secret: string;
@@ -34,7 +34,7 @@ export interface VectorSender {
     /** The header field that contains only the bearer token. Absent: `Authorization`. */
     readonly header?: string;
   };
-  /** The token that the agent transport repeats in addition to a signature. */
+  /** The token that a sender on the agent transport sends in addition to a signature. Absent: no token is expected. */
   readonly notificationToken?: {
     readonly token: string;
     readonly previousToken?: string;
@@ -56,22 +56,25 @@ export interface Setup {
   readonly nowMs: number;
   /** The nonces that were used before the first request. */
   readonly usedNonces: readonly { readonly keyid: string; readonly nonce: string }[];
-  /** The ids of keys that have reached their limit of live nonces. */
+  /** The ids of keys that have reached their limit of unexpired nonces. */
   readonly fullKids: readonly string[];
-  /** The key ids on the operator's revocation list. */
+  /** The key ids on the revocation list that the senders' operator publishes. */
   readonly revokedKids: readonly string[];
   /** The time for which the revocation list has been stale, ms: counted from its `next_update` plus grace. */
   readonly revocationStaleMs?: number;
   readonly limits: VectorLimits;
   /** The media types that are accepted in addition to `application/json`. */
   readonly contentTypes?: readonly string[];
-  /** The owner's decision on a proof of control. Absent: no owner is asked. */
+  /**
+   * The owner's decision on a proof of control (a seller's challenge to the URL). Absent: the receiver has no hook for
+   * that decision.
+   */
   readonly challenge?: 'accept' | 'refuse';
 }
 
 /**
- * The limits of the receiver under test that a conformance vector sets (`Setup.limits`). They are the live nonces per
- * key id, the records per sender, and the bytes of a body.
+ * The limits of the receiver under test that a conformance vector sets (`Setup.limits`). They are the unexpired nonces
+ * per key id, the records per sender, and the bytes of a body.
  */
 export interface VectorLimits {
   readonly maxNoncesPerKey?: number;
@@ -195,7 +198,7 @@ export interface Discovery {
   /** The kind of document: the one at the well-known path, or one at an `authoritative_location`. */
   readonly target: 'well-known' | 'authoritative';
   readonly url: string;
-  /** The server's redirects, in their order. After the last one it answers the document. */
+  /** The server's redirects, in their order. After the last redirect, the server answers with the document. */
   readonly redirects: readonly Redirect[];
 }
 

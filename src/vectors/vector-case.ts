@@ -1,4 +1,4 @@
-// Types of vectors after reading: their kinds, their requests, and the answers that they expect.
+// Types of test vectors after reading: their kinds, their requests, and the answers that they expect.
 import type { JsonObject } from '../codec/members.ts';
 import { PrintableError } from '../codec/printable-value.ts';
 import type { Transport } from '../events/event.ts';
@@ -23,9 +23,9 @@ export type VectorKind =
 
 /** The expected answer. Absent members are not compared. */
 export interface Expectation {
-  /** True if the sender is proved and the body is JSON. The envelope may still be invalid. */
+  /** True if the sender must be authenticated and the body be JSON. The envelope may still be invalid. */
   readonly authentic?: boolean;
-  /** True if the sender is proved, even if the body is invalid. */
+  /** True if the sender must be authenticated, even if the body is invalid. */
   readonly proved?: boolean;
   readonly status?: number;
   /** The expected code; null: the answer must have no code. */
@@ -59,7 +59,7 @@ interface Named {
   readonly file: string;
 }
 
-/** A vector of requests that one receiver gets, one after the other. */
+/** A test vector of requests that one receiver gets, one after the other. */
 export interface DeliveryCase extends Named {
   readonly kind: 'signature' | 'hmac' | 'bearer' | 'envelope' | 'sequence';
   readonly setup: Setup;
@@ -68,7 +68,7 @@ export interface DeliveryCase extends Named {
   readonly signatureBase?: string;
 }
 
-/** A vector with a URL and its canonical form, or without one if the URL must be refused. */
+/** A test vector with a URL and its canonical form, or without a form if the URL must be refused. */
 export interface CanonicalizationCase extends Named {
   readonly kind: 'canonicalization';
   readonly url: string;
@@ -78,7 +78,7 @@ export interface CanonicalizationCase extends Named {
     | { readonly refused: true; readonly code?: string };
 }
 
-/** A vector with a payload, and what must be extracted. */
+/** A test vector with a payload, and the transport and data that must be found in it. */
 export interface ExtractionCase extends Named {
   readonly kind: 'extraction';
   readonly payload: unknown;
@@ -88,7 +88,7 @@ export interface ExtractionCase extends Named {
   readonly data?: { readonly value: unknown };
 }
 
-/** A vector with a seller's answer to a call, and the data that callers must read from it. */
+/** A test vector with a seller's answer to a call, and the data that callers must read from it. */
 export interface AnswerCase extends Named {
   readonly kind: 'answer';
   readonly transport: Transport;
@@ -102,7 +102,7 @@ export interface AnswerCase extends Named {
 /** The caller's reaction to an error, in the words of the published vectors. */
 export type ErrorAction = 'retry' | 'surface_to_caller' | 'escalate_to_human' | 'generic_error';
 
-/** A vector with a seller's answer to a failed call, and the error that callers must find in it. */
+/** A test vector with a seller's answer to a failed call, and the error that callers must find in it. */
 export interface ErrorCase extends Named {
   readonly kind: 'error';
   readonly transport: Transport;
@@ -113,7 +113,7 @@ export interface ErrorCase extends Named {
   readonly action?: ErrorAction;
 }
 
-/** A vector about a publisher's document that is redirected. */
+/** A test vector about a publisher's document that is redirected. */
 export interface RedirectsCase extends Named {
   readonly kind: 'redirects';
   readonly target: 'well-known' | 'authoritative';
@@ -125,26 +125,26 @@ export interface RedirectsCase extends Named {
     | { readonly refused: true; readonly why?: string };
 }
 
-/** A vector with a shared secret that every receiver must refuse. */
+/** A test vector with a shared secret that every receiver must refuse. */
 export interface SecretCase extends Named {
   readonly kind: 'secret';
   readonly secret: string;
 }
 
-/** A vector that cannot be judged here, or a file whose vectors are of an unknown kind. */
+/** A test vector that cannot be judged here, or a file whose vectors are of an unknown kind. */
 export interface NotJudgedCase extends Named {
   readonly kind: 'not-judged';
   readonly what: 'file' | 'vector';
   readonly reason: string;
 }
 
-/** A vector that cannot be run, because its file or a part of it has a wrong form. */
+/** A test vector that cannot be run, because its file or a part of it has a wrong form. */
 export interface UnreadableCase extends Named {
   readonly kind: 'unreadable';
   readonly reason: string;
 }
 
-/** A vector that was read and can be run. */
+/** A test vector that was read and can be run. */
 export type VectorCase =
   | DeliveryCase
   | CanonicalizationCase
@@ -155,7 +155,7 @@ export type VectorCase =
   | SecretCase
   | UnreadableCase;
 
-/** The result of reading one vector. */
+/** The result of reading one test vector. */
 export type ReadCase = VectorCase | NotJudgedCase;
 
 /**

@@ -1,5 +1,4 @@
-// The calendar of report windows: hours, days and months, each with a number in the sequence of its frequency
-// (owed.md §2).
+// The calendar of report windows: hours, days and months, numbered one after the other for each frequency (owed.md §2).
 // Called by the rules of the store, registrations and the reconciler. Pure.
 
 /** The frequency of a seller's reports. */
@@ -16,9 +15,12 @@ export interface Period {
   readonly end: number;
 }
 
-/** A time zone's clock, by which days and months begin. Making one takes some 50 µs, a call of `offsetMs` 4 µs. */
+/**
+ * The clock of a time zone, which decides when days and months begin. Making a clock takes some 50 µs, a call of
+ * `offsetMs` 4 µs.
+ */
 export interface Clock {
-  /** The name of its time zone, e.g. `America/New_York`. */
+  /** The name of the clock's time zone, e.g. `America/New_York`. */
   readonly zone: string;
   /** Returns the ms by which the local time is ahead of UTC at an instant. */
   readonly offsetMs: (instant: number) => number;
@@ -36,9 +38,9 @@ export function clockOf(zone: string): Clock | undefined {
 }
 
 interface Scale {
-  /** Returns the number of the window in which an instant lies. */
+  /** Returns the number of the window that contains an instant. */
   readonly numberAt: (instant: number, clock: Clock) => number;
-  /** Returns the beginning of a window by its number, Unix ms. */
+  /** Returns the beginning of the window with a number, Unix ms. */
   readonly startOf: (number: number, clock: Clock) => number;
 }
 
@@ -57,12 +59,12 @@ const SCALES: Readonly<Record<Frequency, Scale>> = {
   },
 };
 
-/** Returns the number of the window in which an instant lies. */
+/** Returns the number of the hour, day or month (by `frequency`) that contains an instant. */
 export function windowAt(frequency: Frequency, clock: Clock, instant: number): number {
   return SCALES[frequency].numberAt(instant, clock);
 }
 
-/** Returns the period of a window. */
+/** Returns the start and end of the hour, day or month with a number. */
 export function windowPeriod(frequency: Frequency, clock: Clock, number: number): Period {
   const { startOf } = SCALES[frequency];
   return { start: startOf(number, clock), end: startOf(number + 1, clock) };
@@ -74,8 +76,8 @@ function dayAt(instant: number, { offsetMs }: Clock): number {
 }
 
 /**
- * Returns the beginning of a calendar day: its first midnight. If the local time skips midnight, it is the moment of
- * the skip. The offset may change on that day or the day before, so the offsets of both sides are tried.
+ * Returns the beginning of a calendar day: its first midnight. If the local time skips midnight, the day begins at the
+ * moment of the skip. The offset may change on that day or the day before, so the offsets of both sides are tried.
  */
 function midnight(day: number, { offsetMs }: Clock): number {
   const local = day * DAY_MS;
@@ -86,7 +88,7 @@ function midnight(day: number, { offsetMs }: Clock): number {
   return found ?? before;
 }
 
-/** Returns the local time as if it were UTC, Unix ms. */
+/** Returns the local time of an instant in the zone of `format`, as if that local time were UTC. Unix ms. */
 function localOf(format: Intl.DateTimeFormat, instant: number): number {
   const parts: Partial<Record<Intl.DateTimeFormatPartTypes, number>> = {};
   for (const { type, value } of format.formatToParts(instant)) parts[type] = Number(value);

@@ -1,6 +1,6 @@
-// The end of a media buy that its seller reports elsewhere than in an answer about the buy (owed.md §7.1, §7.3).
-// Pure.
-// Called by the rules of reports inside their step, by registrations and the reconciler.
+// Records the end of a media buy that its seller reports elsewhere than in an answer about the buy (owed.md §7.1,
+// §7.3). Pure.
+// Called by the rules of reports inside their atomic step, by registrations and the reconciler.
 import type { EndSaid, Reported, Stream } from './stream.ts';
 
 /** The statuses after which a media buy has no active package. */
@@ -11,9 +11,9 @@ type TerminalStatus = 'completed' | 'rejected' | 'canceled';
 export const isTerminalBuy = (status: unknown): status is TerminalStatus => TERMINAL.has(status);
 
 /**
- * Returns the account with a reported end, so that the seller is asked about it. If several ends are reported, the
- * earliest is kept, and later reports cause no further request. Otherwise a seller that repeats its end would be
- * asked each time.
+ * Returns a media buy's account with an end that was reported, so that the seller is asked about it. Of several
+ * reported ends the earliest is kept, and only the first causes a request. Otherwise a seller that repeats the end
+ * would be asked each time.
  */
 export function withEndSaid<S extends Stream>(stream: S, { status, at }: EndSaid, now: number): S {
   if (isTerminalBuy(stream.status)) return stream;
@@ -23,8 +23,8 @@ export function withEndSaid<S extends Stream>(stream: S, { status, at }: EndSaid
 }
 
 /**
- * Returns the account with the end that a report contains beside its data. A correction is about a period that is
- * long over, so for it the buy's end is now.
+ * Returns a media buy's account with the end of the buy that a report states beside its data. A correction is about a
+ * period long ago, so for a correction the buy counts as ended now.
  *
  * @param now the store's time, Unix ms.
  */

@@ -1,5 +1,5 @@
-// Test face of `src/windows`: what tests import from it that no public entry exports.
-// Nothing in `src` imports it, and no bundle contains it (CONTRIBUTING.md).
+// Exports names of `src/windows` that tests, benchmarks and scripts need, and no public entry has.
+// Nothing in `src` imports this file, and no bundle contains it (CONTRIBUTING.md).
 
 export { type Clock, type Frequency, UTC, clockOf, windowAt, windowPeriod } from './calendar.ts';
 export { type Runs, common, count, has, packRuns, union, unpackRuns, without } from './runs.ts';

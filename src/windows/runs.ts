@@ -1,7 +1,7 @@
-// Sets of window numbers, as runs of consecutive ones (owed.md §2.1). Pure.
+// Sets of window numbers, kept as runs of consecutive numbers (owed.md §2.1). Pure.
 // Called by stream.ts and terms.ts, and by the reconciler.
 
-/** Consecutive numbers: the first, and the one after the last. */
+/** Consecutive numbers: the first number, and the number after the last. */
 export type Run = readonly [first: number, end: number];
 
 /** Runs in ascending order, with a gap between any two. */
@@ -58,8 +58,8 @@ export function common(a: Runs, b: Runs): Runs {
 }
 
 /**
- * The stored form: the first run as it is, then the numbers after it as bits of hexadecimal digits. A year of hours
- * takes at most 2.2 KB.
+ * The stored form of `Runs`: the first run as two numbers, and the numbers after that run as bits of hexadecimal
+ * digits. A year of hours takes at most 2.2 KB.
  */
 export type PackedRuns = readonly [first: number, end: number, bits?: string];
 

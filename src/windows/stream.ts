@@ -1,5 +1,6 @@
-// The account of one media buy's reports, called a stream (owed.md §1.1), and its change by a report (§2, §3). Pure.
-// Called by the rules of reports inside their step, by registrations and the reconciler.
+// The account of the reports of one media buy, called a stream (owed.md §1.1), and the changes that a report makes to
+// it (§2, §3). Pure.
+// Called by the rules of reports inside their atomic step, by registrations and the reconciler.
 import {
   type Clock,
   clockOf,
@@ -16,132 +17,136 @@ import type { Terms } from './terms.ts';
 import type { Told } from './told.ts';
 import type { StateHolder } from '../states/states.ts';
 
-/** The time zone by which the windows of a stream begin and end. */
+/** The time zone in which the report windows of a stream begin and end. */
 export interface StreamClock {
   readonly zone: string;
   /**
-   * The origin of the zone. `product`: the product declares it. `reports`: two consecutive periods fitted UTC and not
-   * the declared zone.
+   * The origin of the zone. `product`: the product declares it. `reports`: two consecutive reports had periods that fit
+   * UTC and not the declared zone. `default`: no zone is declared.
    */
   readonly source: 'product' | 'reports' | 'default';
-  /** The declared zone, if another one is used. */
+  /** The zone that the product declares, if another one is used. */
   readonly declared?: string;
-  /** Present once an alarm was raised because the used zone is not the declared one. */
+  /** Present once an alarm was raised because `zone` is not the zone that the product declares. */
   readonly isAnnounced?: true;
 }
 
-/** The numbers of windows, by frequency. */
+/** The numbers of report windows, by frequency. */
 export type Windows = Partial<Readonly<Record<Frequency, PackedRuns>>>;
 
-/** The windows of one stage. The stage's name is a member and no property name, because it is a seller's text. */
+/**
+ * The windows of one stage, the `measurement_window` of a report. The stage's name is a member and no property name,
+ * because a seller may send any text.
+ */
 export interface StageWindows {
   readonly stage: string;
   readonly windows: Windows;
 }
 
-/** A window claimed by an event that is not done. The claim is valid only while that event's record exists. */
+/**
+ * A report window that an event claims: the event brings its data and is not done yet. The claim is valid only while
+ * that event's record exists.
+ */
 export interface Claim {
   readonly frequency: Frequency;
   readonly number: number;
-  /** The stage; '' if the report names none. */
+  /** The stage (`measurement_window`) of the report; '' if the report names none. */
   readonly stage: string;
-  /** The key of the event. */
+  /** The key of the event that claims the window. */
   readonly key: string;
 }
 
-/** A period that fits no window, or whose report came before the buy's terms were known. */
+/** The period of a report that fits no window, or that came before the media buy's terms were known. */
 export interface Unplaced extends Period {
   readonly stage: string;
   readonly key: string;
   readonly isDone?: true;
 }
 
-/** The reported end of a media buy, about which its seller has not been asked yet. */
+/** The end of a media buy as its seller reported it, until the seller is asked about it. */
 export interface EndSaid {
-  /** The status, a terminal one. */
+  /** The terminal status of the media buy, as it was reported. */
   readonly status: string;
-  /**
-   * The time of the end, Unix ms on the store's clock. If the reported time is later than the report, it is the time
-   * of the report.
-   */
+  /** The time of the end, Unix ms on the store's clock, at the latest the time at which the report arrived. */
   readonly at: number;
 }
 
-/** The members of a stream that the store reads. Registrations and the reconciler keep more members in it. */
+/** The members of a media buy's account that the store reads; registrations and the reconciler keep more members. */
 export interface Stream extends StateHolder {
   readonly mediaBuyId: string;
   readonly terms: readonly Terms[];
   readonly clock: StreamClock;
-  /** The windows for which a completed report brought data, by stage. */
+  /** The windows whose data have come with a completed report, by stage. */
   readonly had: readonly StageWindows[];
   readonly claims: readonly Claim[];
   readonly unplaced: readonly Unplaced[];
   /**
-   * The seller said when it reports next: a window that ends after `after` is not expected before `until`. Unix ms.
+   * The time of the next data that the seller announced: a window that ends after `after` is not expected before
+   * `until`. Unix ms.
    */
   readonly later?: { readonly after: number; readonly until: number };
-  /** The windows whose rows had no data yet, with the time at which the seller expects the data. Unix ms. */
+  /** The windows whose rows had no data yet, each with the time at which the seller expects the data. Unix ms. */
   readonly late?: readonly (Place & { readonly until: number })[];
   readonly counts: Counts;
-  /** The URLs to which its seller was asked to send (told.md §1.1). */
+  /** The URLs to which the media buy's seller was asked to send events (told.md §1.1). */
   readonly told?: readonly Told[];
-  /** The time since which the media buy may have changed, so that its seller is asked. Unix ms. */
+  /** The time at which the media buy may have changed: the seller has to be asked about it. Unix ms. */
   readonly changedAt?: number;
-  /** The time at which a re-emitted event last set `changedAt`. Unix ms. */
+  /** The time at which a notification that was emitted again last set `changedAt`. Unix ms. */
   readonly reemittedAt?: number;
-  /** The status in the seller's last answer. */
+  /** The media buy's status in the seller's last answer. */
   readonly status?: string;
-  /** The reported end, until the seller has been asked about it. */
+  /** The reported end of the media buy; absent once the seller has been asked about it. */
   readonly endSaid?: EndSaid;
-  /** `received`: the `final` report has come. Undefined: that is not known yet (owed.md §7.3). */
+  /** The `final` report: `received`; or `absent` if it will not come. Undefined: neither is known (owed.md §7.3). */
   readonly final?: 'received' | 'absent';
 }
 
-/** The numbers of windows that webhooks and pulls brought first, and the number of repeated windows. */
+/** The numbers of windows whose data first came by webhook or by pull, and the number of repeated windows. */
 export interface Counts {
   readonly byWebhook: number;
   readonly byPull: number;
   readonly repeated: number;
 }
 
-/** A row of a report about one media buy. */
+/** The row of a report that is about one media buy, with the report's period. */
 export interface Reported extends Period {
   readonly stage: string;
   readonly key: string;
-  /** True if the row corrects or widens an earlier row. It then is no repetition. */
+  /** True if the row corrects or widens an earlier row. Such a row is no repetition. */
   readonly isRevision: boolean;
-  /** Present if the row has no data yet, and says that data will follow. */
+  /** Present if the row says that it has no data yet (status `reporting_delayed` or `failed`). */
   readonly isLate?: true | undefined;
-  /** The time at which the seller expects its next data. Unix ms. */
+  /** The time at which the seller expects to have its next data. Unix ms. */
   readonly nextAt?: number | undefined;
   /** True if the report is the final one of its media buys. */
   readonly isFinal?: boolean;
-  /** The status that the row reports, if it is a terminal one. */
+  /** The media buy's status in the row, if it is a terminal one. */
   readonly ending?: string | undefined;
 }
 
-/** The stream after a report, and what was found about its window. */
+/** The stream after a report, and the facts about the report's window. */
 export interface Claimed {
   readonly stream: Stream;
-  /** The whole window to which the row belongs; undefined if it fits none. */
+  /** The whole window to which the report's row belongs; undefined if the row fits none. */
   readonly window?: Period;
-  /** True if another event brought the window before. */
+  /** True if another event brought data for the window before. */
   readonly isRepeated: boolean;
 }
 
-/** The most periods that are kept before a buy's terms are known: the hours of eight days. */
+/** The largest number of reported periods kept until the media buy's terms are known: the hours of eight days. */
 const MOST_WAITING = 200;
-/** The most windows of a stream that are kept as late: the hours of four days. */
+/** The largest number of windows of a stream kept as late (without data yet): the hours of four days. */
 const MOST_LATE = 96;
-/** The most periods that are kept although they fit no window, so that an operator can look at them. */
+/** The largest number of reported periods kept although they fit no window, for an operator to look at. */
 const MOST_UNALIGNED = 20;
-/** The longest time by which a report may end before a boundary and still mean the boundary. Ms: 1 min. */
+/** The longest time by which a reported end may precede its window's end and still count as that end. Ms: 1 min. */
 const SHORT_MS = 60_000;
-/** The most stages, because a stage is a seller's text. */
+/** The largest number of stages in a stream. It is limited, because a seller may name any number of stages. */
 const MOST_STAGES = 8;
 /**
- * The most claims that are kept for one window and stage. A claim says that an event brought the window and is not
- * done. Further events count as repetitions, and have no claim.
+ * The largest number of unfinished events that may claim one window and stage, i.e. bring its data. Further events
+ * count as repetitions, and their claims are not kept.
  */
 const MOST_CLAIMS = 8;
 
@@ -158,7 +163,7 @@ export const emptyStream = (mediaBuyId: string): Stream => ({
 /** Reads a stream. @param value a text that `streamText` returned. */
 export function streamIn(value: string): Stream {
   const stream = JSON.parse(value) as Stream;
-  // JSON has no Infinity: an open end is null.
+  // JSON has no Infinity, so the end of an open span is stored as null.
   const open = ({ start, end }: { readonly start: number; readonly end: number | null }): Period => ({
     start,
     end: end ?? Infinity,
@@ -170,7 +175,7 @@ export const streamText = (stream: Stream): string => JSON.stringify(stream);
 
 export const clockIn = ({ clock: { zone } }: Pick<Stream, 'clock'>): Clock => clockOf(zone) ?? UTC;
 
-/** Returns the frequencies in a stream's terms, that of the newest terms first. */
+/** Returns the frequencies in a stream's terms. The frequency of the newest terms comes first. */
 export function frequenciesIn({ terms }: Pick<Stream, 'terms'>): readonly Frequency[] {
   const named = terms.toReversed().flatMap(({ frequency }) => frequency ?? []);
   return FREQUENCIES.filter((one) => named.includes(one)).toSorted(
@@ -178,31 +183,31 @@ export function frequenciesIn({ terms }: Pick<Stream, 'terms'>): readonly Freque
   );
 }
 
-/** True if reports of a media buy are, or once were, requested. */
+/** True if the seller is, or once was, asked for reports of a media buy. */
 export const hasReports = ({
   terms,
   frequency = null,
 }: Pick<Stream, 'terms'> & { readonly frequency?: Frequency | null }): boolean =>
   frequency !== null || terms.some((is) => is.frequency !== null);
 
-/** A window, named by its frequency and number. */
+/** The name of a report window: its frequency and number. */
 export interface Place {
   readonly frequency: Frequency;
   readonly number: number;
 }
 
-/** True if an end means a boundary: it equals the boundary, or is at most a minute earlier. */
+/** True if a reported end counts as a window's boundary: it equals the boundary, or is at most a minute earlier. */
 export const saysEnd = (end: number, boundary: number): boolean =>
   end <= boundary && boundary - end <= SHORT_MS;
 
 /**
- * Windows that begin too long before the flight, or end too far in the future, are ignored: a seller could name any
- * year. Ms: 45 days, 2 days.
+ * Reported periods that begin too long before the media buy's flight (its time to run), or end too far in the future,
+ * are ignored. A seller could name any year. Ms: 45 days, 2 days.
  */
 const MOST_BEFORE_MS = 45 * DAY_MS;
 const MOST_AHEAD_MS = 2 * DAY_MS;
 
-/** Returns the window that a period fits; undefined if there is none (owed.md §2.3 to §2.5). */
+/** Returns the window that a reported period fits; undefined if the period fits none (owed.md §2.3 to §2.5). */
 function placeOf(stream: Pick<Stream, 'terms'>, { start, end }: Period, clock: Clock): Place | undefined {
   const spans = stream.terms.flatMap((is) => is.spans);
   const firstStart = spans.reduce((first, span) => Math.min(first, span.start), Infinity);
@@ -218,7 +223,7 @@ function placeOf(stream: Pick<Stream, 'terms'>, { start, end }: Period, clock: C
   return undefined;
 }
 
-/** Returns the windows that any stage has. */
+/** Returns the numbers of the windows whose data have come, in any stage. */
 export function hadIn({ had }: Pick<Stream, 'had'>, frequency: Frequency): Runs {
   return had.reduce<Runs>((all, { windows }) => {
     const runs = windows[frequency];
@@ -231,7 +236,7 @@ const hadInStage = ({ had }: Pick<Stream, 'had'>, stage: string, { frequency, nu
   return runs !== undefined && has(unpackRuns(runs), number);
 };
 
-/** The atomic step of the store in which a report is recorded: its time, and the events that the store has. */
+/** The atomic step of the store that records a report: its time, and a test for the store's events. */
 export interface ReportStep {
   /** The store's clock, Unix ms. */
   readonly now: number;
@@ -239,7 +244,7 @@ export interface ReportStep {
   readonly isThere: (key: string) => boolean;
 }
 
-/** True if the stream has the window of a period, or if an existing event claims it (owed.md §3.2). */
+/** True if the data of a period's window have come, or are in a stored event that is not done (owed.md §3.2). */
 export function standsIn(stream: Stream, period: Period, { isThere }: Pick<ReportStep, 'isThere'>): boolean {
   const place = placeOf(stream, period, clockIn(stream));
   if (!place) return false;
@@ -249,7 +254,7 @@ export function standsIn(stream: Stream, period: Period, { isThere }: Pick<Repor
   );
 }
 
-/** Returns the keys of the events that claim the window of a period. */
+/** Returns the keys of the events that claim a period's window (bring its data, and are not done). */
 export function claimantsIn(stream: Stream, period: Period): readonly string[] {
   const place = stream.claims.length > 0 ? placeOf(stream, period, clockIn(stream)) : undefined;
   return place ? stream.claims.filter((claim) => isOf(claim, place)).map(({ key }) => key) : [];
@@ -258,7 +263,10 @@ export function claimantsIn(stream: Stream, period: Period): readonly string[] {
 const isOf = (one: Place, { frequency, number }: Place): boolean =>
   one.number === number && one.frequency === frequency;
 
-/** Adds the claim of a report's row (owed.md §3.1, §3.3, §3.7). */
+/**
+ * Adds a report's row about one media buy to the buy's stream. The report's event then claims the row's window: it
+ * brings the window's data and is not done yet (owed.md §3.1, §3.3, §3.7).
+ */
 export function claimedIn(before: Stream, reported: Reported, { now, isThere }: ReportStep): Claimed {
   const { start, end, key, isRevision } = reported;
   if (end > now + MOST_AHEAD_MS) return { stream: before, isRepeated: false };
@@ -268,7 +276,7 @@ export function claimedIn(before: Stream, reported: Reported, { now, isThere }: 
   const place = placeOf(stream, { start, end }, clockIn(stream));
   if (!place) return unplaced(stream, { start, end, stage, key });
   const own: Claim = { ...place, stage, key };
-  // An event that was deleted before it was done no longer claims anything.
+  // The claim of an event that was deleted before it was done no longer counts.
   const claims = stream.claims.filter((is) => !isOf(is, place) || isThere(is.key));
   const alike = claims.filter((is) => isOf(is, place) && is.stage === stage);
   const isRepeated = !isRevision && (alike.length > 0 || hadInStage(stream, stage, place));
@@ -285,8 +293,8 @@ export function claimedIn(before: Stream, reported: Reported, { now, isThere }: 
 }
 
 /**
- * Drops earlier claims of a key. A new event has claimed nothing yet, so they belong to an earlier event of the same
- * key that was deleted before it was done.
+ * Drops earlier claims under the key of a new event, which has claimed no window yet. They are left from an event with
+ * the same key that was deleted before it was done.
  */
 const withoutKey = (stream: Stream, key: string): Stream => ({
   ...stream,
@@ -295,8 +303,8 @@ const withoutKey = (stream: Stream, key: string): Stream => ({
 });
 
 /**
- * Saves the time of the next data that a row announces. For a late window it is saved with that window. Otherwise the
- * announcement in the last report is used (owed.md §1.5).
+ * Saves the time of the next data that a row announces. For a window without data yet, the time is saved with the
+ * window. Otherwise the announcement in the report of the latest period counts (owed.md §1.5).
  */
 function withLater(stream: Stream, { start, end, isLate, nextAt: until }: Reported): Stream {
   if (until === undefined) return stream;
@@ -306,19 +314,20 @@ function withLater(stream: Stream, { start, end, isLate, nextAt: until }: Report
     const others = (stream.late ?? []).filter((one) => !isOf(one, place));
     return { ...stream, late: [...others, { ...place, until }].slice(-MOST_LATE) };
   }
-  // The announcement is about the next window, even if this row ends a little before its boundary.
+  // The announced data belong to windows that end after this row's window. The row itself may end up to `SHORT_MS`
+  // before its window does.
   const after = end + SHORT_MS;
   if (stream.later && stream.later.after > after) return stream;
   return { ...stream, later: { after, until } };
 }
 
-/** Returns the stage, or '' if there are too many stages: a seller could name any number. */
+/** Returns the stage; '' for a new one if the stream has too many, because a seller could name any number. */
 function knownStage({ had, claims }: Stream, stage: string): string {
   const known = new Set([...had.map((one) => one.stage), ...claims.map((claim) => claim.stage)]);
   return known.has(stage) || known.size < MOST_STAGES ? stage : '';
 }
 
-/** Returns the most periods that are kept without a window. All are kept until the buy's terms are known. */
+/** Returns the largest number of periods kept without a window; it is higher until the media buy's terms are known. */
 const mostUnplaced = ({ terms }: Pick<Stream, 'terms'>): number =>
   terms.some(({ frequency }) => frequency !== null) ? MOST_UNALIGNED : MOST_WAITING;
 
@@ -334,7 +343,10 @@ function unplaced(stream: Stream, is: Unplaced): Claimed {
   };
 }
 
-/** Changes the zone to UTC if two consecutive periods fit UTC, but not the declared zone (owed.md §2.2). */
+/**
+ * Changes the zone to UTC if two consecutive reported periods fit UTC, but not the declared zone (owed.md §2.2).
+ * Otherwise returns undefined.
+ */
 function byReports(stream: Stream): Stream | undefined {
   const { clock, terms } = stream;
   if (clock.zone === 'UTC' || terms.length === 0) return undefined;
@@ -346,7 +358,7 @@ function byReports(stream: Stream): Stream | undefined {
   return placedAnew({ ...stream, clock: { zone: 'UTC', source: 'reports', declared: clock.zone } });
 }
 
-/** Finds windows for the periods that fitted none, after the terms or the zone have changed. */
+/** Finds windows for the reported periods that had fitted none, after the terms or the zone have changed. */
 export function placedAnew<S extends Stream>(stream: S): S {
   const clock = clockIn(stream);
   let is: S = { ...stream, unplaced: [] };
@@ -359,7 +371,7 @@ export function placedAnew<S extends Stream>(stream: S): S {
   return is;
 }
 
-/** Records that the event with `key` is done: the stream now has its windows (owed.md §3.4). */
+/** Records that the event with `key` is done: the windows that it claimed now have their data (owed.md §3.4). */
 export function completedIn<S extends Stream>(stream: S, key: string): S {
   const claims = stream.claims.filter((claim) => claim.key !== key);
   const done = stream.claims.filter((claim) => claim.key === key);
@@ -368,10 +380,10 @@ export function completedIn<S extends Stream>(stream: S, key: string): S {
   return done.reduce((so, claim) => withHad(counted(so, claim), claim.stage, claim), is);
 }
 
-/** The beginning of the keys of pulled reports. Keys of webhooks have no `/`. */
+/** The prefix of the keys of pulled reports. Keys of webhooks contain no `/`. */
 const PULLED = 'observation/pull/';
 
-/** Counts one more window that the stream has, unless it was counted before. */
+/** Counts a window whose data have come, by webhook or by pull, unless the window was counted before. */
 function counted<S extends Stream>(stream: S, claim: Claim): S {
   if (has(hadIn(stream, claim.frequency), claim.number)) return stream;
   const name = claim.key.startsWith(PULLED) ? 'byPull' : 'byWebhook';

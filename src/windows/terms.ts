@@ -1,22 +1,27 @@
-// The windows that a seller has to report for a media buy, by the terms in force (owed.md §1.3 to §1.5). Pure.
+// The report windows that a seller owes for a media buy, by its reporting terms (owed.md §1.3 to §1.5). Pure.
 // Called by registrations, which make terms, and by the reconciler, which counts owed windows.
 import { type Clock, type Frequency, type Period, windowAt, windowPeriod } from './calendar.ts';
 import { type Run, type Runs, union } from './runs.ts';
 
-/** The reporting terms of a media buy, from one instant until the next terms. */
+/** The reporting terms of a media buy, which are in force from one instant until the next terms begin. */
 export interface Terms {
   /** The instant from which the terms are in force. Unix ms. */
   readonly from: number;
-  /** The frequency; null if no reports are requested. */
+  /** The frequency of the reports; null if no reports are requested. */
   readonly frequency: Frequency | null;
-  /** The spans in which at least one package is active, in order, without overlaps. An open end is Infinity. */
+  /**
+   * The spans in which at least one package is active, in ascending order, without overlaps. An open end is Infinity.
+   */
   readonly spans: readonly Period[];
 }
 
-/** The most spans. Further ones are joined into the last, because a seller can name any number of packages. */
+/**
+ * The largest number of spans that are kept. Further spans are joined into the last one, because a seller can name any
+ * number of packages.
+ */
 const MOST_SPANS = 100;
 
-/** Joins the spans of packages: the result is in order, and spans that touch or overlap become one. */
+/** Joins the spans of packages: the result is in ascending order, and spans that touch or overlap become one. */
 export function joined(spans: readonly Period[]): readonly Period[] {
   const apart = union(
     [],
@@ -27,7 +32,7 @@ export function joined(spans: readonly Period[]): readonly Period[] {
   return next && last ? [...apart.slice(0, MOST_SPANS - 1), { start: next.start, end: last.end }] : apart;
 }
 
-/** True if both have the same frequency and spans. */
+/** True if both terms have the same frequency and spans. */
 export function sameTerms(a: Terms, b: Terms): boolean {
   return (
     a.frequency === b.frequency &&
@@ -36,10 +41,14 @@ export function sameTerms(a: Terms, b: Terms): boolean {
   );
 }
 
-/** The most terms. A buy has few; if there are more, the oldest are forgotten. */
+/**
+ * The largest number of terms that a media buy keeps. A media buy has few; if there are more, the oldest are forgotten.
+ */
 export const MOST_TERMS = 100;
 
-/** Adds terms. They replace known terms that begin at the same time or later. */
+/**
+ * Adds terms, unless they are the same as the last ones. They replace known terms that begin at the same time or later.
+ */
 export function withTerms(known: readonly Terms[], next: Terms): readonly Terms[] {
   const before = known.filter(({ from }) => from < next.from);
   const last = before.at(-1);
@@ -48,7 +57,7 @@ export function withTerms(known: readonly Terms[], next: Terms): readonly Terms[
 }
 
 /**
- * Returns the owed windows of a frequency whose periods have ended by `until`, as numbers.
+ * Returns the numbers of the windows of a frequency that the seller owes and that have ended by `until`.
  *
  * @param until Unix ms.
  */
@@ -56,7 +65,7 @@ export function owedRuns(terms: readonly Terms[], frequency: Frequency, clock: C
   let owed: Runs = [];
   for (const [at, is] of terms.entries()) {
     if (is.frequency !== frequency) continue;
-    // The first terms are in force from the beginning, because there were none before them.
+    // The first terms are also in force before they begin, because there were no terms before them.
     const inForce = { after: at === 0 ? -Infinity : is.from, until: terms[at + 1]?.from ?? Infinity };
     for (const span of is.spans) {
       const run = owedOf(
@@ -72,14 +81,14 @@ export function owedRuns(terms: readonly Terms[], frequency: Frequency, clock: C
 
 interface Owing {
   readonly span: Period;
-  /** The end of the last span: a window that contains it ends there. */
+  /** The end of the last span. The window that contains this end is cut there. */
   readonly lastEnd: number;
   /** The terms are in force after `after`, up to and including `until`. */
   readonly inForce: { readonly after: number; readonly until: number };
   readonly until: number;
 }
 
-/** Returns the windows that a span overlaps, and that end while the terms are in force. */
+/** Returns the windows that a span overlaps, and that end while the terms are in force. Undefined if there are none. */
 function owedOf(
   { span, lastEnd, inForce, until }: Owing,
   frequency: Frequency,
@@ -87,7 +96,7 @@ function owedOf(
 ): Run | undefined {
   const numberAt = (instant: number): number => windowAt(frequency, clock, instant);
   const endOf = (number: number): number => Math.min(windowPeriod(frequency, clock, number).end, lastEnd);
-  /** Returns the number after the last window whose period has ended by then. */
+  /** Returns the number after the last window that has ended by `instant`. */
   const endedBy = (instant: number): number => (instant === Infinity ? Infinity : numberAt(instant));
   if (span.start >= Math.min(span.end, until) || lastEnd <= inForce.after) return undefined;
   let first = numberAt(Math.max(span.start, inForce.after));

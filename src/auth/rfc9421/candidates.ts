@@ -1,4 +1,5 @@
-// Tries the candidate keys of a signature one by one: checks 8 to 10 (verification.md §2.8 to §2.10).
+// Tries the candidate keys of a signature one by one: checks 8 to 10 of purpose, revocation and signature
+// (verification.md §2.8 to §2.10).
 // Called by `verify.ts`, and by `refusal-cause.ts` for further tries before a refusal.
 
 import { utf8 } from '../../codec/encoding.ts';
@@ -15,17 +16,17 @@ import { isRevokedKey } from './revoked-at.ts';
 import { signatureBase } from './signature-base.ts';
 import { isThenable } from '../../shared/realms.ts';
 
-/** The facts about a delivery that are the same for all candidate keys. */
+/** A trial of a delivery's signature: the facts that are the same for all candidate keys. */
 export interface Trial {
   readonly context: AuthContext;
   readonly request: HeadRequest;
   readonly signed: CheckedSignature;
-  /** The signature base, encoded. */
+  /** The signature base (the text that was signed) for the delivery's URL, encoded. */
   readonly base: Uint8Array;
   readonly host: HostComparison;
 }
 
-/** The signature base for a URL, encoded; undefined if it cannot be built. */
+/** Builds the signature base (the text that was signed) for a URL, encoded; undefined if that is not possible. */
 export function baseFor(
   target: Target,
   { delivery }: HeadRequest,
@@ -36,7 +37,7 @@ export function baseFor(
   return text === undefined ? undefined : utf8(text);
 }
 
-/** Makes the trial of a delivery; undefined if the base cannot be built. */
+/** Makes the trial of a delivery; undefined if the signature base cannot be built. */
 export function trialOf(
   context: AuthContext,
   request: HeadRequest,
@@ -47,18 +48,18 @@ export function trialOf(
   return base && { context, request, signed, base, host: compareHost(delivery, target, context.hostCheck) };
 }
 
-/** The result for a key that did not verify, or for which that could not be decided. */
+/** The result if a key did not verify the signature, or if the receiver could not decide that. */
 export type Failure =
   | Refusal
   | Unavailability
-  /** An error on our side was thrown while this candidate was tried. */
+  /** An error was thrown while this candidate was tried. Its cause is on the receiver's side, not the sender's. */
   | { readonly kind: 'faulted'; readonly error: unknown };
 
-/** The candidate whose key verified. */
+/** The candidate whose key verified the signature. */
 export type Verified = {
   readonly kind: 'verified';
   readonly candidate: Candidate;
-  /** The trial in which the key verified, if that was for another base URL. */
+  /** The trial in which the key verified the signature. Absent: the trial for the URL that was tried first. */
   readonly trial?: Trial;
 };
 
@@ -81,7 +82,7 @@ function signatureRefusal(host: HostComparison): Refusal {
     : refused('webhook_signature_invalid', 'The signature does not verify.', 10);
 }
 
-/** Performs checks 8 to 10 for one candidate. */
+/** Performs checks 8 to 10 (the key's purpose, revocation, the signature) for one candidate. */
 function tryCandidate(
   trial: Trial,
   candidate: Candidate,
@@ -102,7 +103,10 @@ function tryCandidate(
     : (unfit(revocation) ?? verifyWith(trial, candidate, usable));
 }
 
-/** Performs checks 9 and 10 while the revocation list is still being fetched. */
+/**
+ * Performs checks 9 (revocation) and 10 (the signature) if the revocation list is still being fetched. For a URL with
+ * one sender, the list is awaited first.
+ */
 async function tryMeanwhile(
   trial: Trial,
   candidate: Candidate,
@@ -112,14 +116,14 @@ async function tryMeanwhile(
   if (trial.request.senders.length === 1) {
     return unfit(await revocation) ?? verifyWith(trial, candidate, usable);
   }
-  // Not awaited before verifying: if another seller signed, the delivery must not wait for this seller's list
-  // (verification.md §5.21).
+  // The list is not awaited before verifying. If another seller signed, the delivery must not wait for this seller's
+  // list (verification.md §5.21).
   revocation.catch(() => undefined);
   const result = await verifyWith(trial, candidate, usable);
   return result.kind === 'verified' ? (unfit(await revocation) ?? result) : result;
 }
 
-/** The refusal or fault if check 9 fails; otherwise undefined. */
+/** Returns the refusal or fault if check 9 (revocation) fails; otherwise undefined. */
 function unfit(revocation: RevocationState): Refusal | Unavailability | undefined {
   if (revocation === 'valid') return undefined;
   return revocation === 'stale'
@@ -128,7 +132,7 @@ function unfit(revocation: RevocationState): Refusal | Unavailability | undefine
 }
 
 /**
- * Performs check 10. Returns no promise if the signature is verified on the main thread.
+ * Performs check 10 (the signature). Returns no promise if the signature is verified on the main thread.
  * @throws Fault (or rejects with it) if the engine fails, which says nothing about the signature (verification.md
  * §3.10).
  */
@@ -157,8 +161,8 @@ function engineFailed(error: unknown, { raiseAlarm }: AuthContext): never {
 }
 
 /**
- * The order of failures, highest last. A failure without a decision comes after any refusal, so that the answer is
- * 503 and not 401.
+ * For each failure, a weight; the failure with the highest weight decides the answer. A refusal has the number of its
+ * check. A failure without a decision weighs more, so that the answer is 503 and not 401.
  */
 const WEIGHT: Record<Failure['kind'], (failure: Failure) => number> = {
   faulted: () => 102,
@@ -173,7 +177,7 @@ export function laterFailure(a: Failure | undefined, b: Failure): Failure {
   return a && WEIGHT[a.kind](a) >= WEIGHT[b.kind](b) ? a : b;
 }
 
-/** Tries one candidate. An error that is thrown becomes `faulted`, because it is on our side. */
+/** Tries one candidate. A thrown error becomes the result `faulted`, because it is on the receiver's side. */
 function tryOne(
   trial: Trial,
   candidate: Candidate,
@@ -191,8 +195,8 @@ function tryOne(
 type Tried = TrialResult | undefined;
 
 /**
- * Tries one candidate after another until one verifies. A failure does not end the search: if two senders publish
- * the same `kid`, neither may block the other (verification.md §5.6). Returns no promise if the first verifies
+ * Tries one candidate after another until the key of one verifies. A failure does not end the search: if two senders
+ * publish the same `kid`, neither may block the other (verification.md §5.6). Returns no promise if the first verifies
  * without waiting, as for most deliveries.
  * @returns the first that verifies, or else the failure of the highest weight; undefined if there is no candidate.
  */

@@ -24,14 +24,14 @@ export const MAX_VALIDITY_S = 300;
 /** Largest difference between the clocks of sender and receiver that is tolerated. Seconds. */
 export const SKEW_S = 60;
 
-/** True if the time window of check 5 is over. */
+/** True if the time window of check 5 is over: `expires` and the tolerated skew have passed. */
 export function windowEnded({ expires }: Pick<SignatureWindow, 'expires'>, nowMs: number): boolean {
   return expires * 1000 < nowMs - SKEW_S * 1000;
 }
 
 /**
- * Performs check 5. Compares in ms: a nonce is remembered until just after the window's last ms, and after that no
- * signature with it may be accepted.
+ * Performs check 5 (the time window). Compares in ms: a nonce is remembered until just after the window's last ms.
+ * After that no signature with the same nonce may be accepted.
  */
 export function windowHolds(window: SignatureWindow, nowMs: number): boolean {
   const { created, expires } = window;
@@ -48,7 +48,7 @@ export interface SignatureFields {
   readonly kind: 'parsed';
   readonly input: SignatureInput;
   readonly signature: Uint8Array;
-  /** Undefined if the request has no `Content-Digest`; check 6 then refuses it. */
+  /** The parsed `Content-Digest`. Undefined if the request has none; check 6 then refuses the request. */
   readonly digest: ContentDigest | undefined;
 }
 
@@ -58,7 +58,7 @@ export interface CheckedSignature {
   /** The protocol name in the tag, which decides the JWK member that states the key's purpose. */
   readonly protocol: Protocol;
   readonly components: readonly string[];
-  /** `@signature-params` as received. */
+  /** The value of `@signature-params` as received. */
   readonly signatureParams: string;
   readonly parameters: Required<SignatureParameters> & { readonly alg: SignatureAlgorithm };
   readonly signature: Uint8Array;
@@ -70,8 +70,8 @@ const MIN_NONCE_BYTES = 16;
 const malformed = (detail: string): Refusal => refused('webhook_signature_header_malformed', detail, 1);
 
 /**
- * Parses `sig1` of `Signature`, a dictionary of byte sequences (RFC 9421 §4.2). Returns a string that describes the
- * mistake if it is not valid.
+ * Parses `sig1` of the header `Signature`, a dictionary of byte sequences (RFC 9421 §4.2). Returns a string that
+ * describes the mistake if the header is not valid.
  */
 function readSignature(field: string): Uint8Array | string {
   const fast = fastBytes(field, FAST_SIGNATURE);
@@ -134,8 +134,8 @@ function isComplete(parameters: SignatureParameters): parameters is Complete {
 }
 
 /**
- * True for unpadded base64url of enough bytes. A nonce is compared as text and never decoded, so its unused
- * trailing bits are not checked.
+ * True for unpadded base64url of enough bytes. A nonce is compared as text and never decoded, so the unused trailing
+ * bits are not checked.
  */
 function isNonce(nonce: string): boolean {
   const bytes = Math.floor((nonce.length * 3) / 4);
@@ -153,7 +153,7 @@ function broken(check: 2 | 3 | 4, code: AuthenticationCode, got: string): Refusa
 }
 
 /**
- * Performs the second half of check 2, then checks 3 to 5.
+ * Performs the second half of check 2 (the form of the nonce), then checks 3 to 5 (tag, algorithm, time window).
  * @returns the protocol name in the tag, or the refusal.
  */
 function nameOf(found: Complete, protocols: Protocols, nowMs: number): Protocol | Refusal {
@@ -176,9 +176,12 @@ function listRefusal(components: readonly string[]): Refusal | undefined {
   return missing === undefined ? undefined : incomplete(`${missing} is not covered.`);
 }
 
-/** Performs check 6. A component with parameters is not a header name, so `isCoverable` refuses it. */
+/**
+ * Performs check 6 (the covered components). A component with parameters is not a header name, so `isCoverable` refuses
+ * it.
+ */
 function componentsRefusal(components: readonly string[], headers: HeaderFields): Refusal | undefined {
-  // The fast parser returns this same array.
+  // The fast parser returns this same array for the required components, so that they need not be compared again.
   const isRequired = components === REQUIRED_COMPONENTS;
   if (isRequired && coversRequired(headers)) return undefined;
   const refusal = isRequired ? undefined : listRefusal(components);
@@ -188,7 +191,7 @@ function componentsRefusal(components: readonly string[], headers: HeaderFields)
 }
 
 /**
- * Performs checks 2 to 6 in order. The first that fails gives the refusal.
+ * Performs checks 2 to 6, in the order of their numbers. The first that fails gives the refusal.
  * @param nowMs receiver's clock, Unix ms.
  */
 export function checkSignatureFields(
@@ -215,10 +218,10 @@ export function checkSignatureFields(
     protocol,
     components,
     signatureParams,
-    // Check 4 passed, so the algorithm is one of the table's.
+    // Check 4 passed, so the algorithm is one of `ALGORITHMS`.
     parameters: parameters as CheckedSignature['parameters'],
     signature,
-    // Check 6 passed, so the covered Content-Digest is there.
+    // Check 6 passed, so the covered Content-Digest is present.
     digest: digest ?? NO_DIGEST,
   };
 }
@@ -226,8 +229,8 @@ export function checkSignatureFields(
 const NO_DIGEST: ContentDigest = { sha256: undefined };
 
 /**
- * Performs checks 1 to 6 (verification.md §2.1 to §2.6), which need only the headers and the time, in order. The
- * first that fails gives the refusal. Pure. Never throws.
+ * Performs checks 1 to 6 (verification.md §2.1 to §2.6), in the order of their numbers. They need only the headers and
+ * the time. The first that fails gives the refusal. Pure. Never throws.
  * @param headers made by `headerFields`.
  * @param nowMs receiver's clock, Unix ms.
  */

@@ -22,7 +22,7 @@ function fromBase64(base64: string | undefined): ContentDigest | string {
 /**
  * Parses `Content-Digest` (RFC 9530 §2), as a part of check 1.
  * @param lines the header's lines; repeated ones are refused.
- * @returns the digest, or the mistake as a predicate with the header as its subject. Never throws.
+ * @returns the digest, or the mistake as a text that follows the header's name, e.g. `is repeated`. Never throws.
  */
 export function readContentDigest(lines: readonly string[]): ContentDigest | string {
   const [line = ''] = lines;
@@ -36,8 +36,8 @@ export function readContentDigest(lines: readonly string[]): ContentDigest | str
 }
 
 /**
- * Performs check 11: the member `sha-256` equals the digest of the raw bytes. Both are public, so no constant-time
- * comparison is needed.
+ * Performs check 11: the member `sha-256` equals the digest of the raw bytes. Both values are public, so no
+ * constant-time comparison is needed.
  * @param actual SHA-256 of the body in hex.
  * @returns `actual`, which the store needs too; undefined if the two differ.
  */
@@ -45,7 +45,7 @@ export function matchingHash(digest: ContentDigest, actual: string): string | un
   return digest.sha256 && isHexOf(actual, digest.sha256) ? actual : undefined;
 }
 
-/** Performs check 11 for callers that do not need the hash. */
+/** Performs check 11 (the digest) for callers that do not need the hash. */
 export function digestMatches(digest: ContentDigest, body: Uint8Array, hashes: Hashes): boolean {
   return matchingHash(digest, hashes.sha256Hex(body)) !== undefined;
 }

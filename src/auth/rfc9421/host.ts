@@ -1,6 +1,6 @@
-// Canonical authorities (`host[:port]`), and the comparison of `Host` with the configured URL (verification.md §4.2
-// to §4.4, §4.11 to §4.14).
-// Called for check 10, for the choice among several base URLs, and to find a wrong `publicUrl`.
+// Brings authorities (`host[:port]`) to canonical form, and compares `Host` with the configured URL (verification.md
+// §4.2 to §4.4, §4.11 to §4.14).
+// Called for check 10 (the signature), for the choice among several base URLs, and to find a wrong `publicUrl`.
 
 import type { Head } from '../../shared/delivery.ts';
 import type { Target } from '../auth-contract.ts';
@@ -29,7 +29,7 @@ function isIpv6(text: string): boolean {
   if (halves.length > 2) return false;
   const groups = halves.flatMap((half) => (half === '' ? [] : half.split(':')));
   const last = groups.at(-1) ?? '';
-  // The dotted form may only be at the very end, where it takes the place of two groups.
+  // An IPv4 address may only be at the very end of an IPv6 address, where it takes the place of two groups.
   const dotted = text.endsWith(last) && IPV4.test(last);
   const hex = dotted ? groups.slice(0, -1) : groups;
   if (!hex.every((group) => /^[0-9a-f]{1,4}$/.test(group))) return false;
@@ -60,7 +60,7 @@ function canonicalName(host: string): string {
   const ascii = /^\p{ASCII}*$/u.test(host) ? host.toLowerCase() : toAscii(host);
   const name = ascii.endsWith('.') ? ascii.slice(0, -1) : ascii;
   if (name === '') throw new TargetUriError('Host is empty.');
-  // RFC 3986 allows percent-encodings and sub-delims in a reg-name, but no name that resolves has them.
+  // RFC 3986 allows percent-encodings and sub-delims in a reg-name, but no name that DNS resolves has them.
   if (!/^[a-z0-9._-]+$/.test(name)) throw new TargetUriError('Host has a forbidden character.');
   if (name.split('.').includes('')) throw new TargetUriError('Host has an empty label.');
   return name;
@@ -85,7 +85,7 @@ function portSuffix(text: string, scheme: Scheme): string {
 }
 
 /**
- * The canonical `host[:port]`, the form of `@authority` (verification.md §4.2 to §4.4).
+ * Returns the canonical `host[:port]`, the form of `@authority` (verification.md §4.2 to §4.4).
  * @param text `uri-host [":" port]` as in a `Host` field or a URL without userinfo.
  * @param scheme decides which port is the default.
  * @throws TargetUriError
@@ -102,9 +102,9 @@ export function canonicalAuthority(text: string, scheme: Scheme): string {
 }
 
 /**
- * Result of comparing the request's own authority with the configured URL (verification.md §4.11 to §4.13). For
- * `differs` the signature decides. Only the seller can have signed our URL, so if it verifies, a proxy of ours
- * changed `Host`. A `contradiction` is refused even if the signature is valid.
+ * Result of comparing the request's own authority with the configured URL (verification.md §4.11 to §4.13). After
+ * `differs` the signature decides. Only the seller can have signed the configured URL, so if the signature verifies, a
+ * proxy of the receiver changed `Host`. After `contradiction` the delivery is refused even if the signature is valid.
  */
 export type HostComparison =
   | { readonly kind: 'same' }
@@ -114,7 +114,10 @@ export type HostComparison =
 /** Matches an absolute-form request target (RFC 9112 §3.2.2); userinfo is not allowed in it. */
 const ABSOLUTE_FORM = /^([A-Za-z][A-Za-z0-9+.-]*):\/\/([^/?#]*)/;
 
-/** The canonical authority. If there is none, the text itself, which equals no configured authority. */
+/**
+ * Returns the canonical form of an authority. If there is none, returns the text itself, which equals no configured
+ * authority.
+ */
 function authorityOf(text: string, scheme: Scheme): string {
   try {
     return canonicalAuthority(text, scheme);
@@ -123,18 +126,18 @@ function authorityOf(text: string, scheme: Scheme): string {
   }
 }
 
-/** Lines of `:authority` and `Host`, in order of precedence. */
+/** Returns the lines of `:authority` and `Host`, in order of precedence. */
 function hostLines({ headers }: Head): readonly string[] {
   return [...(headers.get(':authority') ?? []), ...(headers.get('host') ?? [])];
 }
 
-/** The authority that the request itself names, unchanged. `X-Forwarded-*` is never used. */
+/** Returns the authority that the request itself names, unchanged. `X-Forwarded-*` is never used. */
 export function receivedAuthority(delivery: Head): string | undefined {
   return hostLines(delivery)[0] ?? ABSOLUTE_FORM.exec(delivery.url ?? '')?.[2];
 }
 
 /**
- * Every authority that the request names, in order of precedence: `:authority`, `Host`, absolute-form target.
+ * Returns every authority that the request names, in order of precedence: `:authority`, `Host`, absolute-form target.
  */
 function authoritiesOf(delivery: Head, scheme: Scheme): readonly string[] {
   const authorities = hostLines(delivery).map((line) => authorityOf(line, scheme));
@@ -148,8 +151,8 @@ function authoritiesOf(delivery: Head, scheme: Scheme): readonly string[] {
 }
 
 /**
- * True for a target with a scheme other than http or https. It is never our URL, and has no default port for a
- * comparison.
+ * True for a target with a scheme other than http or https. It is never the configured URL, and has no default port for
+ * a comparison.
  */
 function isForeign(url: string | undefined): boolean {
   const scheme = ABSOLUTE_FORM.exec(url ?? '')?.[1]?.toLowerCase();
@@ -177,7 +180,8 @@ function isPlainHost({ headers, url }: Head, { authority }: Target): boolean {
 }
 
 /**
- * Performs the part of check 10 that needs no key. `X-Forwarded-*` is never used.
+ * Compares the request's host with the configured URL, which is the part of check 10 that needs no key. `X-Forwarded-*`
+ * is never used.
  * @param hostCheck `off`: the request's host is not compared with the configured URL, but contradictions inside the
  * request are still refused.
  */

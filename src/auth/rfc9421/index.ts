@@ -40,10 +40,7 @@ export { canonicalTargetUri } from './signature-base.ts';
  */
 export interface SignedMessage {
   readonly method: string;
-  /**
-   * The absolute URL that the sender was given. The signature must cover it as `@target-uri`; it is canonicalised
-   * here.
-   */
+  /** The absolute URL that the sender was given. The signature must cover its canonical form as `@target-uri`. */
   readonly url: string;
   readonly headers: HeadersInput;
   /** The body exactly as received. If it is absent, `Content-Digest` is read but compared with nothing. */
@@ -58,8 +55,8 @@ export interface VerifySignatureOptions {
    */
   readonly protocol?: string | undefined;
   /**
-   * The protocol edition, which decides the accepted key purposes. Default: both known purposes for `adcp`, only
-   * `webhook-signing` for other names.
+   * The protocol edition, which decides the accepted key purposes. Default: `webhook-signing`, and for `adcp` also
+   * `request-signing`.
    */
   readonly edition?: EditionName;
   /** Returns the current time, Unix ms. Default: `Date.now`. */
@@ -97,7 +94,10 @@ function targetOf(url: string): Target | undefined {
   }
 }
 
-/** Performs check 10 except for the signature itself: the target, `Host`, and the encoded signature base. */
+/**
+ * Performs the part of check 10 before the signature itself: checks the target and `Host`, and returns the encoded
+ * signature base.
+ */
 function baseOf(
   delivery: Delivery,
   url: string,
@@ -157,7 +157,7 @@ export async function verifySignature(
   const key = usableKey(jwk, await engine.importKey(jwk), policy);
   if (typeof key === 'string') return refused('webhook_signature_key_purpose_invalid', `The JWK: ${key}.`, 8);
   const { method, url, body } = message;
-  // The message has no request target of its own, so it cannot contradict itself. `Host` must still match.
+  // There is no request target here that could contradict `Host`. But `Host` must still match the URL.
   const delivery = { method, url: undefined, headers, rawBody: body ?? new Uint8Array() };
   const base = baseOf(delivery, url, components, signed.signatureParams);
   if ('kind' in base) return base;

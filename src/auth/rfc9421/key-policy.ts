@@ -1,25 +1,24 @@
-// Check 8: decides if a JWK may verify webhooks of this protocol name, edition and algorithm (verification.md
-// §2.8).
-// Called for each candidate key, and for pins when they are configured.
+// Check 8: decides if a JWK may verify webhooks of this protocol name, edition and algorithm (verification.md §2.8).
+// Called for each candidate key of a delivery, and for each pinned key when it is imported.
 
 import { algorithmOfKey, ALGORITHMS, type SignatureAlgorithm } from '../../crypto/algorithms.ts';
 import type { Jwk, VerifyKey } from '../../crypto/engine.ts';
 import { type Edition, purposesOf } from '../../shared/editions.ts';
 import type { Protocol, Protocols } from '../../shared/wire-names.ts';
 
-/** The values with which check 8 compares a key. */
+/** The values with which check 8 (the key's purpose and algorithm) compares a key. */
 export interface KeyPolicy {
   readonly protocol: Protocol;
   /** Accepted values of `<protocol>_use`, from the sender's edition. */
   readonly purposes: readonly string[];
-  /** The signature's `alg`. */
+  /** The algorithm that the signature names (`alg`). */
   readonly alg: SignatureAlgorithm;
 }
 
 /**
  * Performs check 8: decides if the JWK may verify this signature.
  * @param verifyKey the imported key, or the reason why it could not be imported.
- * @returns the imported key, or the reason why it may not. Never throws: a JWK may contain anything.
+ * @returns the imported key, or the reason why it may not verify. Never throws: a JWK may contain anything.
  */
 export function usableKey(jwk: Jwk, verifyKey: VerifyKey | string, policy: KeyPolicy): VerifyKey | string {
   if (typeof verifyKey === 'string') return verifyKey;
@@ -38,8 +37,8 @@ export function usableKey(jwk: Jwk, verifyKey: VerifyKey | string, policy: KeyPo
 }
 
 /**
- * The reason why a key may never verify a delivery of an edition, under any accepted protocol name; undefined if it
- * may. If several names are accepted, the reason is about the name whose purpose member the key has.
+ * Returns the reason why a key may never verify a delivery of an edition; undefined if it may. The key is checked for
+ * each accepted protocol name whose purpose member it has, or else for the first name.
  */
 export function unfitReason(
   jwk: Jwk,

@@ -8,7 +8,7 @@ import { putBounded } from '../../shared/bounded.ts';
 import type { HeadRequest, Unexplained } from '../auth-contract.ts';
 import { type Trial, trialOf } from './candidates.ts';
 
-/** A delivery, treated as meant for one possible URL, with the keys of that URL's senders. */
+/** A delivery that is tried for one possible URL, with the keys of that URL's senders. */
 export interface Attempt {
   readonly trial: Trial;
   readonly search: KeySearch;
@@ -27,7 +27,7 @@ export async function otherAttempts({ trial, search }: Attempt): Promise<readonl
   if (!request.others || trial.host.kind === 'contradiction') return [];
   const attempts: Attempt[] = [];
   for (const { base, target, senders } of await request.others()) {
-    // A sender that is registered with another scheme at that URL may not sign there.
+    // The senders of that URL are registered with another scheme, so they may not sign there.
     if (senders[0]?.auth.scheme !== request.senders[0]?.auth.scheme) continue;
     const its: HeadRequest = { ...request, ...(base && { base }), target, senders, others: undefined };
     const known = isSameSenders(senders, request.senders) ? search : undefined;
@@ -39,21 +39,21 @@ export async function otherAttempts({ trial, search }: Attempt): Promise<readonl
 }
 
 /**
- * Most deliveries of a sender within a second that may verify for no base URL, because each costs a verification
- * per base.
+ * The largest number of deliveries of a sender within a second that may verify for no base URL. Further ones are tried
+ * for the first base URL only, because each other base URL costs a verification.
  */
 const MOST_UNEXPLAINED = 20;
 const WITHIN_MS = 1_000;
-/** Most senders remembered. The count of a forgotten sender begins again. */
+/** The largest number of senders that are remembered. The count of a forgotten sender begins again. */
 const MOST_SENDERS = 10_000;
 
 /**
- * The count of the sender whose key the delivery names. Without such a key, that of the first sender that may call
- * the URL.
+ * Returns the count of failed deliveries of the sender whose key this delivery names. If no sender has that key, it is
+ * the count of the first sender that may call the URL.
  */
 function countOf({ trial: { context, request, host }, search }: Attempt): Counted | undefined {
   const known = context.setUp?.unexplained;
-  // No other base is tried, so nothing is counted.
+  // No other base URL will be tried for this delivery, so nothing is counted.
   if (!known || !request.others || host.kind === 'contradiction') return undefined;
   const { agentUrl: name = '' } = search.candidates[0]?.sender ?? request.senders[0] ?? {};
   const { arrivedAt: at } = request;
@@ -67,8 +67,8 @@ interface Counted extends Unexplained {
 }
 
 /**
- * Returns a fault if too many deliveries failed before this one, so that it is not tried for other bases. Otherwise
- * undefined.
+ * Returns a fault if too many deliveries of the sender failed within a second; otherwise undefined. A delivery with
+ * this fault is not tried for other base URLs.
  */
 export function notTried(first: Attempt): Unavailability | undefined {
   if ((countOf(first)?.count ?? 0) < MOST_UNEXPLAINED) return undefined;

@@ -1,5 +1,5 @@
-// The last steps before a signed delivery is refused: tries other base URLs, a replaced key, and a mistake in our
-// own URL or clock.
+// Makes the last tries before a signed delivery is refused: other base URLs, a replaced key, a mistake in the
+// receiver's URL or clock.
 // Loaded on demand by `verify.ts`, because deliveries that verify need none of it (verification.md §2.27, §2.34 to
 // §2.36, §4.16).
 
@@ -28,8 +28,8 @@ import { type Attempt, countFailure, notTried, otherAttempts } from './other-bas
 import type { SignatureParameters } from './signature-input.ts';
 
 /**
- * Tries the candidates, and accepts a key only if it belongs to its sender (verification.md §2.36). A key that does
- * not, or that is not yet known to, is a fault on our side. It does not keep other candidates from being tried.
+ * Tries the candidates, and accepts a key only if it is known to belong to its sender (verification.md §2.36). If that
+ * is not known, the result is a fault on the receiver's side, but further candidates are still tried.
  * @param tried the result of trying the candidates, if they were tried before.
  */
 export async function tryOwners(
@@ -59,7 +59,8 @@ function undecided(senders: readonly string[]): Fault {
 }
 
 /**
- * Calls `tryOwners` for one attempt after another. Returns the first that verifies, with its trial.
+ * Calls `tryOwners` for one attempt after another. Returns the first result that verifies, with its trial, or else the
+ * failure with the highest weight.
  * @param failed the failure of earlier attempts.
  */
 async function tryAttempts(attempts: readonly Attempt[], failed?: Failure): Promise<TrialResult | undefined> {
@@ -72,15 +73,18 @@ async function tryAttempts(attempts: readonly Attempt[], failed?: Failure): Prom
   return failure;
 }
 
-/** The result of a further search. */
+/**
+ * The result of `findReplaced`. `result`: the outcome of trying the keys that were found anew. `attempts`: one for each
+ * URL that was tried with such keys; none if a key verified.
+ */
 interface Replaced {
   readonly result: TrialResult;
   readonly attempts: readonly Attempt[];
 }
 
 /**
- * Searches keys once more after no candidate verified. A seller may have replaced a key without changing its kid.
- * Or another sender signed, whose key set was not fetched because the kid was found at the first (verification.md
+ * Searches keys once more after no candidate verified. A seller may have replaced a key without changing its kid. Or
+ * another sender signed, whose keys were not fetched because an earlier sender had a key of that kid (verification.md
  * §2.27 and §5.6).
  */
 async function findReplaced(attempts: readonly Attempt[], failure: Failure): Promise<Replaced> {
@@ -88,7 +92,8 @@ async function findReplaced(attempts: readonly Attempt[], failure: Failure): Pro
   const anew: Attempt[] = [];
   for (const { trial, search } of attempts) {
     const { request } = trial;
-    // A failed check 8 is a reason to search too: a key that was replaced under its kid may have another algorithm.
+    // A failed check 8 (the key's purpose and algorithm) is a reason to search too. A key that was replaced under its
+    // kid may have another algorithm.
     const ofTheKey = failure.kind === 'refused' && (failure.check === 8 || failure.check === 10);
     const helps = trial.host.kind !== 'contradiction' && (ofTheKey || request.senders.length > 1);
     if (!helps) continue;
@@ -112,7 +117,10 @@ function verifierOf(trial: Trial): VerifiesFor {
   };
 }
 
-/** After a failed check 10: the answer if a mistake in our own `publicUrl` is proved. Otherwise undefined. */
+/**
+ * Returns the answer (503) if check 10 (the signature) failed because of a mistake in the receiver's own `publicUrl`.
+ * Otherwise undefined.
+ */
 async function signedElsewhere(
   attempts: readonly Attempt[],
   failure: Failure,
@@ -128,8 +136,8 @@ async function signedElsewhere(
 }
 
 /**
- * Raises an alarm if another edition accepts the key's purpose. The sender may use that edition, and is answered
- * 401 until the owner sets it. The signature is not verified yet, so nothing is remembered about the sender.
+ * Raises an alarm if another edition accepts the key's purpose. The sender may use that edition, and is answered 401
+ * until the owner configures it. The signature is not verified yet, so nothing is remembered about the sender.
  */
 function raisePurposeAlarm({ context, signed }: Trial, tried: readonly Attempt[]): void {
   const { raiseAlarm } = context;
@@ -143,7 +151,7 @@ function raisePurposeAlarm({ context, signed }: Trial, tried: readonly Attempt[]
     const where = edition.keyPurposes
       ? `in edition ${edition.name}`
       : `under the name ${policy.protocol.name}`;
-    // No alarm if the key has another fault too, because the advice would then not help.
+    // There is no alarm if the key has another fault too, because another edition would then not help.
     if (!other || typeof usableKey(key.jwk, key.verifyKey, { ...policy, purposes: [purpose] }) === 'string')
       continue;
     raiseAlarm({
@@ -156,8 +164,9 @@ function raisePurposeAlarm({ context, signed }: Trial, tried: readonly Attempt[]
 }
 
 /**
- * Performs the remaining steps before a refusal, after no key verified that is known to be its sender's own.
- * @throws Fault if an error on our side prevents a decision.
+ * Makes the remaining tries before a refusal. Called if no key verified, or only a key that is not yet known to belong
+ * to its sender.
+ * @throws Fault if an error on the receiver's side prevents a decision.
  */
 export async function afterNoneVerified(
   trial: Trial,
@@ -181,7 +190,7 @@ export async function afterNoneVerified(
   }
 }
 
-/** Decides after all base URLs were tried. Fetches keys again if needed. */
+/** Decides after the first base URL was tried: tries the other base URLs, and fetches keys again if needed. */
 async function decided(
   own: Attempt,
   failed: Failure | undefined,
@@ -191,7 +200,7 @@ async function decided(
   if (first?.kind === 'verified') return first;
   const attempts = [own, ...others];
   if (!first) return unknownKey(attempts);
-  // First checks for a wrong `publicUrl`, because that fetches nothing.
+  // A wrong `publicUrl` is checked first, because that fetches nothing.
   const ours = await signedElsewhere(attempts, first);
   if (ours) return ours;
   const second = await findReplaced(attempts, first);
@@ -206,13 +215,19 @@ async function decided(
   return result;
 }
 
-/** Checks that all keys could be searched. @throws Fault if some could not be fetched. */
+/**
+ * Checks that all keys could be searched.
+ * @throws Fault if some keys could not be fetched.
+ */
 function requireDecided(attempts: readonly Attempt[]): void {
   const open = attempts.flatMap(({ search }) => search.undecided);
   if (open.length > 0) throw undecided(open);
 }
 
-/** The refusal if no sender has the key. @throws Fault if some keys could not be fetched. */
+/**
+ * Returns the refusal if no sender has the key.
+ * @throws Fault if some keys could not be fetched.
+ */
 function unknownKey(attempts: readonly Attempt[]): Refusal {
   requireDecided(attempts);
   const keyid = attempts[0]?.trial.signed.parameters.keyid ?? '';
@@ -220,8 +235,8 @@ function unknownKey(attempts: readonly Attempt[]): Refusal {
 }
 
 /**
- * Answers 503 if the signature is valid for our URL but `Host` names another. Only the seller can have signed it,
- * so a proxy of ours changed `Host` (verification.md §4.12).
+ * Answers 503 if the signature is valid for the configured URL but `Host` names another. Only the seller can have
+ * signed that URL, so a proxy of the receiver changed `Host` (verification.md §4.12).
  */
 export function rewrittenHost(
   raiseAlarm: RaiseAlarm,
@@ -238,7 +253,7 @@ export function rewrittenHost(
   return { kind: 'unavailable', code: 'webhook_target_uri_malformed', check: 10, detail };
 }
 
-/** A larger number must be in ms: Unix seconds reach it in the year 5138, Unix ms reached it in 1973. */
+/** A time from this number on must be in ms: Unix seconds reach it in the year 5138, Unix ms reached it in 1973. */
 const LOOKS_LIKE_MS = 1e11;
 
 /**
@@ -269,13 +284,16 @@ function signerOf(result: TrialResult | undefined): Candidate | 'undecided' | un
   return result.kind === 'verified' ? result.candidate : 'undecided';
 }
 
-/** The delivery, checked as if it were inside its time window. Undefined if it would be refused at any time. */
+/**
+ * Returns the functions that check a late delivery as if it were inside its time window. Undefined if the delivery
+ * would be refused at any time.
+ */
 function lateDelivery(
   context: AuthContext,
   request: HeadRequest,
   fields: SignatureFields,
 ): LateDelivery | undefined {
-  // Check 2 passed, so all parameters are there.
+  // Check 2 passed, so all parameters are present and no default is used.
   const { created = 0, expires = 0, keyid = '' } = fields.input.parameters;
   if (created >= LOOKS_LIKE_MS) return undefined;
   const { headers } = request.delivery;
@@ -294,7 +312,10 @@ function lateDelivery(
   };
 }
 
-/** Decides, after check 5 failed, whether this receiver's clock is wrong (verification.md §2.35). */
+/**
+ * Decides, after check 5 (the time window) failed, if this receiver's clock is wrong (verification.md §2.35). Returns
+ * 503 if it is wrong, and otherwise `refusal`.
+ */
 export async function outsideWindow(
   context: AuthContext,
   request: HeadRequest,

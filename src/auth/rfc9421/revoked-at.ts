@@ -6,8 +6,8 @@ import { parseInstant } from '../../events/instant.ts';
 import type { Candidate } from '../../keys/key-resolver.ts';
 
 /**
- * Time (Unix seconds, rounded down) from which a JWK is revoked by its own `revoked_at`. A value that cannot be
- * parsed revokes it for all time. Undefined without `revoked_at`.
+ * Returns the time (Unix seconds, rounded down) from which a JWK is revoked by its own `revoked_at`. A value that
+ * cannot be parsed revokes the JWK for all time. Undefined without `revoked_at`.
  */
 export function revokedSince({ revoked_at: at }: Jwk): number | undefined {
   if (at === undefined || at === null) return undefined;
@@ -20,7 +20,7 @@ export function sameMaterial(a: Jwk, b: Jwk): boolean {
   return a === b || materialOf(a) === materialOf(b);
 }
 
-/** The members of a JWK on which verification depends, in canonical form. */
+/** Returns the members of a JWK on which verification depends, in canonical form. */
 export function materialOf({ kty, crv, x, y }: Jwk): string {
   return JSON.stringify([kty, crv, x, kty === 'EC' ? y : '']);
 }
@@ -29,8 +29,8 @@ const isRevokedAt = (jwk: Jwk, created: number): boolean =>
   created >= (revokedSince(jwk) ?? Number.POSITIVE_INFINITY);
 
 /**
- * True if the key was revoked when the signature was made, by its own JWK or by another publisher's pin of the same
- * key.
+ * True if the key was revoked when the signature was made. `revoked_at` of any JWK or pin of the sender with the same
+ * key counts.
  */
 export function isRevokedKey(
   { sender, key }: Candidate,

@@ -11,7 +11,7 @@ import { canonicalAuthority, type Scheme, TargetUriError } from './host.ts';
  * headers.
  */
 export interface RequestFacts {
-  /** The request method; the base has it in upper case. */
+  /** The request method. The signature base has it in upper case. */
   readonly method: string;
   /** The canonical target, as `canonicalTargetUri` returns it. */
   readonly target: Target;
@@ -55,10 +55,12 @@ const FIELD_NAME = /^[!#$%&'*+\-.^_`|~0-9a-z]+$/;
 /** True if `name`, in lower case, can be the name of a header. */
 export const isFieldName = (name: string): boolean => FIELD_NAME.test(name);
 
-/** RFC 9421 §2.5: the base is ASCII, and a line feed in a value would forge one of its lines. */
+/** RFC 9421 §2.5: the signature base is ASCII, and a line feed in a value would forge one of its lines. */
 const FIELD_VALUE = /^[\t\x20-\x7e]*$/;
 
-/** Value of a header as it is written in the signature base. Undefined if the request has no usable value. */
+/**
+ * Returns the value of a header as it is written in the signature base. Undefined if the request has no usable value.
+ */
 function plainField(name: string, headers: HeaderFields): string | undefined {
   return isFieldName(name) ? textOf(name, headers) : undefined;
 }
@@ -73,7 +75,9 @@ export function coversRequired(headers: HeaderFields): boolean {
   return textOf('content-type', headers) !== undefined && textOf('content-digest', headers) !== undefined;
 }
 
-/** The lines of the five required components, built in one step; the same text as by `componentValue`. */
+/**
+ * Builds the lines of the five required components in one step. The text is the same that `componentValue` would give.
+ */
 function requiredLines({ method, target, headers }: RequestFacts): string | undefined {
   const type = textOf('content-type', headers);
   const digest = textOf('content-digest', headers);
@@ -86,7 +90,7 @@ export function isCoverable(component: string, headers: HeaderFields): boolean {
   return DERIVED.has(component) || plainField(component, headers) !== undefined;
 }
 
-/** Value of a component (RFC 9421 §2.1, §2.2); undefined if the request has none. */
+/** Returns the value of a component (RFC 9421 §2.1, §2.2); undefined if the request has none. */
 function componentValue(component: string, facts: RequestFacts): string | undefined {
   return DERIVED.get(component)?.(facts) ?? plainField(component, facts.headers);
 }
@@ -129,14 +133,14 @@ function normalizePercent(path: string): string {
 }
 
 function canonicalPath(path: string): string {
-  // RFC 3986 does not allow it, and many URL parsers read it as a slash.
+  // RFC 3986 does not allow a backslash, and many URL parsers read it as a slash.
   if (path.includes('\\')) throw new TargetUriError('Path has a backslash.');
   const normal = normalizePercent(removeDotSegments(path));
   // `%%34%31` would decode to `%41`, which could be decoded again, so the path has no canonical form.
   if (normalizePercent(normal) !== normal)
     throw new TargetUriError('Path has an ambiguous percent-encoding.');
-  // `%2E%2E` is a dot segment now and must be removed. Otherwise the result would change if it were canonicalised
-  // again.
+  // The percent-encoded `%2E%2E` has become a dot segment and must be removed. Otherwise the result would change if it
+  // were canonicalised again.
   return removeDotSegments(normal);
 }
 
@@ -207,7 +211,7 @@ export function signatureBase(
   signatureParams: string,
 ): string | undefined {
   if (!/^[\x20-\x7e]*$/.test(signatureParams)) return undefined;
-  // The fast parser returns this same array: see `parseSignatureInputFast`.
+  // For the required components, the fast parser (`parseSignatureInputFast`) returns this same array.
   const isRequired = components === REQUIRED_COMPONENTS;
   const lines = isRequired ? requiredLines(facts) : linesOf(components, facts);
   return lines === undefined ? undefined : `${lines}"@signature-params": ${signatureParams}`;

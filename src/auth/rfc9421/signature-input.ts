@@ -20,9 +20,9 @@ export interface Member {
 }
 
 /**
- * Splits at `separator` outside quoted strings. In valid text, such a comma ends a member and such a semicolon
- * starts a parameter. Undefined if a string does not end. Also undefined for item types of RFC 9651 only, dates
- * (`@1`) and display strings (`%"…"`), because a backslash in them escapes nothing.
+ * Splits the text at `separator` outside quoted strings. In valid text, such a comma ends a member and such a semicolon
+ * starts a parameter. Undefined if a string does not end. Also undefined for dates (`@1`) and display strings (`%"…"`),
+ * which only RFC 9651 knows: a backslash in them escapes nothing.
  */
 function splitOutsideStrings(text: string, separator: ',' | ';'): string[] | undefined {
   const parts: string[] = [];
@@ -66,8 +66,8 @@ function parseAlone(text: string): readonly [string, Item | InnerList] | undefin
 }
 
 /**
- * Returns the text of each parameter of the value. Undefined if a parameter occurs twice, which the parsed map
- * would hide.
+ * Returns the text of each parameter of the value. Undefined if a parameter occurs twice, because `value` contains only
+ * the last of the two.
  */
 function rawParametersOf(text: string, value: Item | InnerList): ReadonlyMap<string, string> | undefined {
   const pieces = splitOutsideStrings(text, ';') ?? [];
@@ -98,15 +98,16 @@ function readMember(text: string): Member | string {
 }
 
 /**
- * Most members of one dictionary. RFC 8941 §3.2 demands that parsers accept at least as many (verification.md
- * §2.1).
+ * The largest number of members of one dictionary. RFC 8941 §3.2 demands that parsers accept at least this number
+ * (verification.md §2.1).
  */
 const MAX_MEMBERS = 1_024;
 
 /**
  * Parses a dictionary field (RFC 8941 §4.2.2). No label and no parameter may occur twice.
  * @param field all lines of the field, joined with `, `.
- * @returns its members by label, or the mistake as a predicate with the field as its subject. Never throws.
+ * @returns the members by label, or the mistake as a text that follows the field's name, e.g. `has a label twice`.
+ * Never throws.
  */
 export function readDictionary(field: string): ReadonlyMap<string, Member> | string {
   const texts = splitOutsideStrings(field, ',');
@@ -123,8 +124,8 @@ export function readDictionary(field: string): ReadonlyMap<string, Member> | str
 }
 
 /**
- * The inner list of a member. Undefined if it is none, which every member of `Signature-Input` must be (RFC 9421
- * §4.1).
+ * Returns the inner list of a member. Undefined if the member is none, although every member of `Signature-Input` must
+ * be one (RFC 9421 §4.1).
  */
 function innerListOf(member: Member): InnerList | undefined {
   return isInnerList(member.value) ? member.value : undefined;
@@ -132,7 +133,7 @@ function innerListOf(member: Member): InnerList | undefined {
 
 const START = 'sig1=(';
 
-/** The order of components in the profile's own examples, which most senders use. */
+/** The required components in the order of the profile's own examples, which most senders use. */
 const FAST_LIST = REQUIRED_COMPONENTS.map((name) => `"${name}"`).join(' ');
 const FAST_START = `${START}${FAST_LIST})`;
 
@@ -163,15 +164,15 @@ type Mutable<T> = { -readonly [K in keyof T]: T[K] };
 
 interface ParameterForm {
   readonly name: keyof Parameters;
-  /** The text after the semicolon, up to the beginning of the value. */
+  /** The text from the semicolon to the beginning of the value, e.g. `created=`. */
   readonly start: string;
-  /** The bit of this parameter in the set of parameters that were found. */
+  /** The bit that stands for this parameter in the set of parameters that were found. */
   readonly bit: number;
 }
 
 const NAMES = ['created', 'expires', 'nonce', 'keyid', 'alg', 'tag'] as const;
 
-/** The forms by the code of the name's first letter, which is different for every name. */
+/** The forms of the six parameters, by the code of the name's first letter, which is different for every name. */
 const PLACES: ReadonlyMap<number, ParameterForm> = new Map(
   NAMES.map((name, index) => {
     const start = name === 'created' || name === 'expires' ? `${name}=` : `${name}="`;
@@ -216,7 +217,7 @@ function readParameters(field: string, start: number): Parameters | undefined {
 /** Longest integer in digits (RFC 8941 §3.3.1). */
 const MAX_DIGITS = 15;
 
-/** Index after the digits that begin at `from`. -1 if there are none, or too many. */
+/** Returns the index after the digits that begin at `from`. -1 if there are no digits, or too many. */
 function digitsEnd(field: string, from: number): number {
   let at = from;
   while (isDigit(field.charCodeAt(at))) at += 1;
@@ -228,8 +229,8 @@ function isDigit(code: number): boolean {
 }
 
 /**
- * Index of the closing quote of a string. -1 if there is none, or if the string has escapes or characters other
- * than printable ASCII.
+ * Returns the index of the closing quote of a string. Returns -1 if there is none, or if the string has escapes or
+ * unprintable or non-ASCII characters.
  */
 function stringEnd(field: string, from: number): number {
   for (let at = from; at < field.length; at += 1) {
@@ -265,12 +266,14 @@ export interface SignatureParameters {
 export interface SignatureInput {
   readonly kind: 'signature-input';
   /**
-   * The covered components, in their order: bare names, e.g. `@method`. One with parameters is quoted and keeps
-   * their names, e.g. `"x";sf`.
+   * The covered components, in their order: bare names, e.g. `@method`. A component with parameters is quoted and
+   * followed by their names, e.g. `"x";sf`.
    */
   readonly components: readonly string[];
   readonly parameters: SignatureParameters;
-  /** The inner list with its parameters as received, which is the value of `@signature-params` in the base. */
+  /**
+   * The inner list with its parameters as received, which is the value of `@signature-params` in the signature base.
+   */
   readonly raw: string;
 }
 
@@ -298,8 +301,8 @@ const malformed = (detail: string): Refusal =>
   refused('webhook_signature_header_malformed', `Signature-Input ${detail}.`, 1);
 
 /**
- * The name of a component. If it has parameters, their names are added without values, because check 6 refuses it
- * anyway.
+ * Returns the name of a component. Names of its parameters are appended without values, because check 6 refuses a
+ * component with parameters anyway.
  */
 function readComponent([name, parameters]: Item): string | undefined {
   if (typeof name !== 'string') return undefined;
@@ -327,7 +330,7 @@ function readInput(member: Member): SignatureInput | Refusal {
   return { kind: 'signature-input', components, parameters, raw: member.raw };
 }
 
-/** Parses any valid `Signature-Input`. Exported for a test that compares it with the fast parser. */
+/** Parses any valid `Signature-Input`, in every form. */
 export function parseSignatureInputFull(field: string): SignatureInput | Refusal {
   const members = readDictionary(field);
   if (typeof members === 'string') return malformed(members);

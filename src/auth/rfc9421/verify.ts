@@ -1,6 +1,5 @@
-// Authenticates a delivery by its signature: checks 1 to 10 on the headers, check 11 on the body (verification.md
-// §2).
-// Called by `authenticate`. The steps before a refusal are in `refusal-cause.ts`, which is loaded on demand.
+// Authenticates a delivery by its signature: checks 1 to 10 on the headers, check 11 on the body (verification.md §2).
+// Called by `authenticate`. Further tries before a refusal are in `refusal-cause.ts`, which is loaded on demand.
 
 import type { Candidate, KeySearch } from '../../keys/key-resolver.ts';
 import { type Unavailability, refused } from '../../shared/outcome.ts';
@@ -25,7 +24,10 @@ import type { outsideWindow as OutsideWindow } from './refusal-cause.ts';
 import type { SenderEntry } from '../../config/sender-entry.ts';
 import { isThenable } from '../../shared/realms.ts';
 
-/** Returns a new string. A slice would keep the whole header in memory for as long as a store keeps the nonce. */
+/**
+ * Returns the text as a new string. A slice of a header would keep the whole header in memory for as long as a store
+ * keeps the nonce.
+ */
 function copy(text: string): string {
   return ` ${text}`.slice(1);
 }
@@ -45,8 +47,8 @@ interface Signer {
 }
 
 /**
- * Checks again that the time window of check 5 is not over. The body may have taken long, and the nonce is
- * remembered only until then. Then performs check 11.
+ * Performs check 5 (the time window) again, because the body may have taken long, and the nonce is remembered only
+ * until the window's end. Then performs check 11 (the digest).
  */
 function identified(
   { context, request, signed }: Trial,
@@ -75,7 +77,10 @@ function proofOf(trial: Trial, candidate: Candidate): Proof {
   };
 }
 
-/** The sender is proved by the headers. Returns the proof that the body must complete. */
+/**
+ * Called when the headers have proved the sender. Returns the proof that the body must complete, or an unavailability
+ * if a proxy changed `Host`.
+ */
 function proved(trial: Trial, { candidate }: Verified): Proof | Promise<Unavailability> {
   const { context, request, host } = trial;
   context.keys.verified?.(candidate, request);
@@ -93,10 +98,11 @@ async function rewritten(
 }
 
 /**
- * Performs checks 1 to 10 (verification.md §2.1 to §2.10) in order, for senders that are registered with
- * signatures. Headers of another scheme were refused before. Returns no promise if nothing has to be waited for.
- * @returns the proof: the signer, the nonce to be recorded, and check 11. Otherwise a refusal, or an unavailability
- * if a check failed because of the receiver's own environment.
+ * Performs checks 1 to 10 (verification.md §2.1 to §2.10) in the order of their numbers, for senders that are
+ * registered with signatures. Headers of another scheme were refused before. Returns no promise if nothing has to be
+ * waited for.
+ * @returns the proof: the signer, the nonce to be recorded, and check 11. Otherwise a refusal, or an unavailability if
+ * a check failed because of the receiver's own environment.
  * @throws Fault (or rejects with it) `keys_unavailable` if no key decides and some could not be fetched.
  */
 export const proveSignature: Prove = (context, request) => {
@@ -108,7 +114,7 @@ export const proveSignature: Prove = (context, request) => {
     return signed.check === 5 ? outsideWindow(context, request, fields, signed) : signed;
   }
   const trial = trialOf(context, request, signed);
-  // Never happens after check 6, which found a value for every component; needed for the types.
+  // Never happens after check 6, which found a value for every component. TypeScript needs this line.
   if (!trial) return refused('webhook_signature_components_incomplete', 'The signature base has no text.', 6);
   const found = context.keys.find(signed.parameters.keyid, request);
   return isThenable(found) ? found.then((search) => signedBy(trial, search)) : signedBy(trial, found);
@@ -117,7 +123,7 @@ export const proveSignature: Prove = (context, request) => {
 const outsideWindow: typeof OutsideWindow = async (...given) =>
   (await import('./refusal-cause.ts')).outsideWindow(...given);
 
-/** Performs checks 7 to 10: finds the candidate whose key verifies the signature. */
+/** Performs checks 7 to 10: finds the candidate (a sender's key) that verifies the signature. */
 function signedBy(trial: Trial, search: KeySearch): ReturnType<Prove> {
   const first = tryCandidates(trial, search.candidates);
   return !isThenable(first) && isDecided(first) ? proved(trial, first) : undecided(trial, search, first);
@@ -138,5 +144,5 @@ async function undecided(
   return signer.kind === 'verified' ? proved(signer.trial ?? trial, signer) : signer;
 }
 
-/** Performs checks 1 to 11 of a delivery whose body is available. */
+/** Authenticates a delivery whose body is available, by checks 1 to 11. */
 export const authenticateSignature: Authenticate = whole(proveSignature);

@@ -1,5 +1,5 @@
-// Reads captures in JSON: an entry of an HTTP Archive (HAR), or a conformance vector. The reader of captures calls it
-// for input that begins with `{`.
+// Reads captured deliveries in JSON: an entry of an HTTP Archive (HAR), or a conformance vector (test case).
+// `readCapture` calls these functions for input that begins with `{`.
 import type { JsonObject } from '../../codec/members.ts';
 import { isInstant, UsageError } from '../shell.ts';
 import {
@@ -47,13 +47,16 @@ function entryOf(json: JsonObject, index: number | undefined): JsonObject {
   return entry;
 }
 
-/** Returns the sizes that a HAR entry declares. In HAR 1.2, a `bodySize` of -1 means unknown, and 0 means no body. */
+/**
+ * Returns the body sizes that a HAR entry declares, in its headers and as `bodySize`. In HAR 1.2, a `bodySize` of -1
+ * means unknown, and 0 means no body.
+ */
 function declaredSizes(request: JsonObject, headers: readonly (readonly [string, string])[]): number[] {
   const size = request['bodySize'];
   return [...contentLengths(headers), ...(typeof size === 'number' && size >= 0 ? [size] : [])];
 }
 
-/** Returns the body of an entry. @throws UsageError if the export left the body out, or cut it. */
+/** Returns the request body of a HAR entry. @throws UsageError if the body is missing or cut short. */
 function bodyOf(
   request: JsonObject,
   method: string,
@@ -86,7 +89,7 @@ export function readHar(json: JsonObject, index?: number): Capture {
     method,
     url,
     target: targetOf(url),
-    // Removes the pseudo-headers of HTTP/2 exports. `:authority` is kept, and compared like `Host`.
+    // Removes the pseudo-headers of HTTP/2 exports. `:authority` is kept, because the host check reads it like `Host`.
     headers: headers.filter(([name]) => !/^:(?!authority$)/.test(name)),
     body,
     ...(!Number.isNaN(started) && { receivedAt: started }),
@@ -94,7 +97,7 @@ export function readHar(json: JsonObject, index?: number): Capture {
   };
 }
 
-/** Reads a conformance vector: `request`, with `reference_now` in Unix seconds. */
+/** Reads the `request` of a conformance vector (test case). `reference_now`, Unix seconds, is the time of receipt. */
 export function readVector(json: JsonObject): Capture {
   const request = asRecord(json['request']);
   if (!request) throw new UsageError('the vector has no request object');

@@ -1,9 +1,9 @@
-// Defines a capture, and reads the parts that all its forms have: URL, headers, body. The readers of the four forms use
-// it; `proto-webhooks explain` works on captures.
+// Defines a capture (a recorded delivery), and reads the parts that all forms of captures have: URL, headers, body. The
+// readers of the four forms call these functions; `proto-webhooks explain` works on captures.
 import { isJsonObject, type JsonObject } from '../../codec/members.ts';
 import { UsageError } from '../shell.ts';
 
-/** A captured delivery. It has only those parts that were captured. */
+/** A recorded delivery, with only those parts that were recorded. */
 export interface Capture {
   readonly form: 'raw HTTP' | 'HAR entry' | 'curl command' | 'vector';
   /** The method, in upper case. */
@@ -18,18 +18,20 @@ export interface Capture {
   readonly bodyless?: true;
   /** The time of receipt, if the capture has it. Unix ms. */
   readonly receivedAt?: number;
-  /** The whole vector, if the capture is one. It names the senders too. */
+  /**
+   * The whole conformance vector (test case), if the capture was read from one. `explain` reads the senders from it.
+   */
   readonly vector?: JsonObject;
-  /** Notes on changes that were made while reading and may influence the result. */
+  /** Notes for the user about parts of the input that were left out or guessed. They may influence the result. */
   readonly notes: readonly string[];
 }
 
-/** Returns `value` if it is an object, otherwise undefined. It allows `?.` on unknown values. */
+/** Returns `value` if it is an object, otherwise undefined, so that `?.` can follow. */
 export function asRecord(value: unknown): JsonObject | undefined {
   return isJsonObject(value) ? value : undefined;
 }
 
-/** Returns an absolute URL. @throws UsageError for any other value. */
+/** Returns the value if it is an absolute URL. @throws UsageError for any other value. */
 export function absoluteUrl(value: unknown, owner: string): string {
   if (typeof value === 'string' && /^https?:\/\/./i.test(value)) return value;
   throw new UsageError(`${owner} has no absolute request.url`);
@@ -89,7 +91,7 @@ export function bodyBytes(text: unknown, base64 = false): Uint8Array {
 }
 
 /**
- * Returns the error for a body that was cut.
+ * Returns the error for a body that is shorter than declared.
  * @param there the number of bytes that the capture has.
  * @param told the number of bytes that the body should have.
  */
@@ -107,7 +109,7 @@ export function contentLengths(headers: readonly (readonly [string, string])[]):
 
 /**
  * Checks that the body is complete. It may have more bytes than declared, because exporters decode compressed bodies.
- * @throws UsageError if it has fewer.
+ * @throws UsageError if the body has fewer bytes than declared.
  */
 export function requireWhole(body: Uint8Array, told: readonly number[]): void {
   const most = Math.max(0, ...told);

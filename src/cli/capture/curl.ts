@@ -1,5 +1,5 @@
-// Reads a `curl` command in the form in which browsers and API tools copy it. Nothing in it is expanded or run. The
-// reader of captures calls it.
+// Reads a `curl` command in the form in which browsers and API tools copy it. No part of the command is expanded or
+// run. `readCapture` calls `readCurl`.
 import { parseArgs } from 'node:util';
 import { UsageError } from '../shell.ts';
 import { type Capture, contentLengths, requireWhole, targetOf } from './capture.ts';
@@ -17,7 +17,7 @@ const ANSI: Readonly<Record<string, string>> = {
   '0': '\0',
 };
 
-/** Returns the character of a hexadecimal escape. @throws UsageError if there is no such character */
+/** Returns the character of a hexadecimal escape. @throws UsageError if the number is no Unicode code point */
 function characterOf(digits: string): string {
   const code = Number.parseInt(digits, 16);
   if (code <= 0x10ffff) return String.fromCodePoint(code);
@@ -34,19 +34,21 @@ function ansiText(raw: string): string {
   );
 }
 
-/** Functions that read quoted text, by the characters that open the quote. */
+/** Functions that undo the escapes in quoted text, by the characters that open the quote. */
 const QUOTES: Readonly<Record<string, (inner: string) => string>> = {
   "$'": ansiText,
   "'": (inner) => inner,
   '"': (inner) => inner.replace(/\\(?:\n|([$`"\\]))/g, '$1'),
 };
 
-/** White space, a continued line, an escaped character, the opening of a quote, or other text. */
+/**
+ * Matches one piece of a command: white space, a continued line, an escaped character, an opening quote, or other text.
+ */
 const PIECE = /(?<blank>\s+)|\\\r?\n|\\(?<escaped>[^])|(?<quote>\$'|['"])|(?<plain>[^\s'"\\$]+|\$)/y;
 
 /**
- * Returns the end of a quote. It is a loop, because a regular expression runs out of stack for a quoted body of some
- * MiB.
+ * Returns the index of the closing quote, or -1. It is a loop, because a regular expression runs out of stack for some
+ * MiB of quoted text.
  */
 function quoteEnd(command: string, from: number, quote: string): number {
   if (quote === "'") return command.indexOf(quote, from);
@@ -56,10 +58,10 @@ function quoteEnd(command: string, from: number, quote: string): number {
 }
 
 /**
- * Returns the words of a shell command, with quotes, `$'…'`, backslashes and continued lines.
- *
- * `shell-quote` cannot be used: it accepts a quote without an end, and drops quotes inside it. `shlex` cannot either:
- * it keeps the backslash of `"\$"` and loses `$'\U0001F600'`. A signature covers these bytes.
+ * Returns the words of a shell command. It understands quotes, `$'…'`, backslashes and continued lines.
+ * `shell-quote` cannot be used: it accepts a quote without an end, and drops quotes inside it. `shlex` cannot be used
+ * either: it keeps the backslash of `"\$"` and loses `$'\U0001F600'`. Such changes would break the signature over the
+ * body.
  * @throws UsageError if a quote has no end.
  */
 function shellWords(command: string): string[] {
@@ -76,7 +78,9 @@ function shellWords(command: string): string[] {
 }
 
 interface Piece {
-  /** The text of the piece; undefined for blanks, or for the end of a continued line. */
+  /**
+   * The text of the piece; undefined for white space, and for a backslash that continues the command on the next line.
+   */
   readonly text: string | undefined;
   readonly isBlank: boolean;
   readonly end: number;
@@ -117,7 +121,10 @@ const OPTIONS = {
 
 type ReadFile = (name: string) => Promise<Uint8Array>;
 
-/** The options of curl for a body. `file`: `@name` names a file. `strip`: line ends are removed from that file. */
+/**
+ * The options of curl for a body. `file`: a value `@name` means the content of that file. `strip`: curl removes line
+ * ends from the file's content.
+ */
 const DATA = [
   { name: 'data', file: true, strip: true },
   { name: 'data-ascii', file: true, strip: true },
@@ -143,7 +150,7 @@ function headerOf(line: string): [string, string] {
 
 type Given = { readonly [K in keyof typeof OPTIONS]?: string | string[] };
 
-/** Returns the parts of the body, with the text that curl puts between them. */
+/** Returns the request body in parts. Between the values of several options stands the `&` that curl puts there. */
 async function partsOf(given: Given, readFile: ReadFile): Promise<readonly Buffer[]> {
   const parts: Buffer[] = [];
   for (const how of DATA) {
@@ -162,15 +169,18 @@ function headersOf({ header = [], json }: Given): [string, string][] {
   return headers;
 }
 
-/** The most words of a command. The time of `parseArgs` grows with their square. */
+/** The largest number of words in a command. The time that `parseArgs` needs grows with the square of this number. */
 const MOST_WORDS = 2_000;
-/** The longest group of short options, such as `-sSL`. A longer one may begin only with an option that takes a value. */
+/**
+ * The longest word with several short options, such as `-sSL`. A longer word is accepted if its first option takes a
+ * value, because the rest is then that value.
+ */
 const MOST_FLAGS = 64;
 const TAKES_VALUE: ReadonlySet<string> = new Set(
   Object.values(OPTIONS).flatMap((option) => ('short' in option ? [option.short] : [])),
 );
 
-/** Refuses a command that would keep the process busy. @throws UsageError */
+/** Refuses a command that would take very long to parse. @throws UsageError */
 function requireShort(args: readonly string[]): void {
   const isLong = (word: string): boolean =>
     word.length > MOST_FLAGS && /^-[^-]/.test(word) && !TAKES_VALUE.has(word[1] ?? '');

@@ -1,11 +1,11 @@
-// Reads a raw HTTP request with Node's own parser, from memory. The reader of captures calls it. `captureRefused`
-// writes captures in this form.
+// Reads a raw HTTP request with Node's own parser, from memory. `readCapture` calls `readHttp`. The adapter's hook
+// `captureRefused` writes refused deliveries in this form.
 import { createServer, type IncomingMessage } from 'node:http';
 import { Duplex } from 'node:stream';
 import { UsageError } from '../shell.ts';
 import { type Capture, cutShort } from './capture.ts';
 
-/** The head as text (latin-1 keeps each byte), and the body. */
+/** An HTTP request in two parts: its head as text (Latin-1 keeps each byte), and its body. */
 interface Split {
   readonly head: string;
   readonly body: Uint8Array;
@@ -21,8 +21,8 @@ function split(bytes: Uint8Array): Split {
 }
 
 /**
- * Returns the head in a form for the parser, which only knows HTTP/1.1. The version and the pseudo-headers of HTTP/2
- * dumps are replaced.
+ * Returns the head of a request as HTTP/1.1, because Node's parser reads no other version. In dumps of HTTP/2,
+ * `:authority` becomes `Host`, and the other pseudo-headers are removed.
  */
 function normalHead(head: string): string {
   const lines = head.split(/\r?\n/);
@@ -41,7 +41,7 @@ function normalHead(head: string): string {
   ].join('\r\n');
 }
 
-/** Returns a stream that acts as a connection which only sends these bytes. */
+/** Returns a stream that acts as a connection. It delivers these bytes and then ends. */
 function connectionOf(bytes: Uint8Array): Duplex {
   let sent = false;
   return new Duplex({
@@ -65,7 +65,7 @@ interface Parsed {
 function parse(bytes: Uint8Array): Promise<Parsed> {
   const server = createServer({ maxHeaderSize: 1 << 20, requireHostHeader: false });
   return new Promise((resolve, reject) => {
-    // If the input ends too soon, the server reports that too. The message itself then reports nothing.
+    // Called for each error of the server. Until the head was read, an error means that the input is no HTTP request.
     let end = (error: Error & { readonly reason?: string }): void => {
       reject(new UsageError(`no HTTP request (${error.reason ?? error.message})`));
     };
@@ -77,7 +77,8 @@ function parse(bytes: Uint8Array): Promise<Parsed> {
       const finish = (): void => {
         resolve({ message, body: new Uint8Array(Buffer.concat(chunks)), whole: message.complete });
       };
-      // Bytes after a complete request are not read, and do not make it wrong.
+      // From here on, an error means that the body is cut short; no event of `message` reports that. If the request is
+      // complete, the error concerns bytes after it, which are ignored.
       end = () => {
         if (!message.complete) finish();
       };
@@ -85,7 +86,7 @@ function parse(bytes: Uint8Array): Promise<Parsed> {
       for (const event of ['end', 'error', 'close']) message.on(event, finish);
     };
     for (const event of ['request', 'checkContinue', 'checkExpectation']) server.on(event, take);
-    // For CONNECT, Node passes on the connection instead of a request.
+    // For the method CONNECT, Node emits this event instead of `request`.
     server.on('connect', () => reject(new UsageError('a CONNECT request, which delivers nothing')));
     server.on('clientError', (error: Error) => end(error));
     server.emit('connection', connectionOf(bytes));
@@ -96,7 +97,10 @@ function pairs(raw: readonly string[]): [string, string][] {
   return Array.from({ length: raw.length / 2 }, (_, i) => [raw[2 * i] ?? '', raw[2 * i + 1] ?? '']);
 }
 
-/** Reads the facts that `captureRefused` writes into a field before those of the request. */
+/**
+ * Reads the header field that `captureRefused` adds: the time of receipt, the URL, and whether the body is absent.
+ * Returns the facts, and the head without this field.
+ */
 function captured(head: string): {
   readonly head: string;
   readonly about: Pick<Capture, 'receivedAt' | 'bodyless'> & { readonly url?: string };
@@ -117,7 +121,7 @@ function captured(head: string): {
 }
 
 /**
- * Returns the note about bytes after the body. White space at the end usually comes from an editor, and gets no note.
+ * Returns a note about bytes after the declared body. White space there usually comes from an editor, and gets no note.
  */
 function leftOut(rest: Uint8Array, declared: number): string[] {
   const left = rest.length - declared;

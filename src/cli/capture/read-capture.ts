@@ -1,4 +1,4 @@
-// Recognises the form of a captured delivery, and reads it. `proto-webhooks explain` calls it.
+// Recognises the form of a captured delivery, and reads the delivery. `proto-webhooks explain` calls it.
 import { parseStrictObject } from '../../codec/strict-json.ts';
 import { UsageError } from '../shell.ts';
 import type { Capture } from './capture.ts';

@@ -1,5 +1,5 @@
-// The verb `dev`: checks its flags, starts dev, prints what to paste, and ends it at a signal (docs/spec/dev.md).
-// program.ts adds it.
+// The command `proto-webhooks dev`: checks its flags, starts the development tool, prints the lines to paste into a
+// receiver, and ends at a signal (docs/spec/dev.md). `program.ts` adds it.
 import { existsSync } from 'node:fs';
 import type { Command } from 'commander';
 import { messageOf } from '../../shared/errors.ts';
@@ -18,10 +18,10 @@ interface DevFlags {
   readonly json?: boolean;
 }
 
-/** The parts of the process that the verb uses. */
+/** The parts of Node's `process` that the command uses. */
 export type DevProcess = Pick<NodeJS.Process, 'cwd' | 'on' | 'off' | 'exit'>;
 
-/** The output of the verb while it runs, and the version that it shows. */
+/** Functions with which the command prints, and the version that its page shows. */
 export interface DevHooks {
   /** Prints a line on standard output. */
   readonly print: (line: string) => void;
@@ -34,14 +34,18 @@ const DEFAULT_FORWARD = 'http://127.0.0.1:3000/webhooks/seller';
 /** The highest port (RFC 6335 §6). */
 const MOST_PORT = 65_535;
 
-/** The folder of the page's files: beside the bundle, or in a clone that of the build. */
+/**
+ * Returns the folder with the page's files. It is beside the bundle; in a clone of the repository, it is the build
+ * output.
+ */
 function pageFolder(): URL {
   const beside = new URL('./dev/', import.meta.url);
   return existsSync(new URL('page.js', beside)) ? beside : new URL('../../../dist/dev/', import.meta.url);
 }
 
 /**
- * Requires both URLs to end in `/*`, or none. @throws UsageError if only one does, or has a `*` elsewhere or a `#`.
+ * Requires that both URLs end in `/*`, or neither.
+ * @throws UsageError if only one does, or if a URL has a `*` elsewhere or a `#`.
  */
 function requireAlike(forward: string, publicUrl: string): void {
   for (const [flag, url] of Object.entries({ '--forward': forward, '--public-url': publicUrl })) {
@@ -58,7 +62,7 @@ function requireAlike(forward: string, publicUrl: string): void {
   }
 }
 
-/** Checks the flags of the destination. @throws UsageError, ConfigError */
+/** Checks the flags about URLs, port and protocol name. @throws UsageError, ConfigError */
 function destinationOf({
   forward,
   publicUrl = forward,
@@ -89,7 +93,7 @@ function startLines({ url, sellers }: Dev, { forward, publicUrl }: DevOptions): 
 
 const SIGNALS = ['SIGINT', 'SIGTERM'] as const;
 
-/** Runs until the first signal; a second one ends the process at once. */
+/** Calls `run` with a promise that resolves at the first signal. A second signal ends the process immediately. */
 async function untilSignal(process: DevProcess, run: (over: Promise<void>) => Promise<void>): Promise<void> {
   const over = Promise.withResolvers<undefined>();
   let isEnding = false;
@@ -98,7 +102,7 @@ async function untilSignal(process: DevProcess, run: (over: Promise<void>) => Pr
     isEnding = true;
     over.resolve(undefined);
   };
-  // The listeners come before anything that takes a while: a signal that nobody listens to ends the process.
+  // Listeners are added before anything that takes time, because a signal without a listener ends the process.
   for (const signal of SIGNALS) process.on(signal, onSignal);
   try {
     await run(over.promise);
@@ -143,7 +147,6 @@ async function dev(flags: DevFlags, process: DevProcess, hooks: DevHooks): Promi
   });
 }
 
-/** Adds the verb `dev`. */
 export function addDev(parent: Command, process: DevProcess, hooks: DevHooks): void {
   addVerb(parent, 'dev', 'sellers, deliveries and a page to look at them, while you write handlers', [
     'dev',

@@ -1,9 +1,9 @@
-// Gives advice for failed steps whose code already says what is wrong. The search for causes uses it if its own
-// searches found nothing.
+// Gives advice for failed checks whose error code already says what is wrong. `causes.ts` uses it if its own search for
+// the cause found nothing.
 import { ALGORITHM_NAMES } from '../../crypto/algorithms.ts';
 import type { Cause, Finding, Step } from './explain-case.ts';
 
-/** The advice, by cause and code. Codes that are not listed have a search of their own. */
+/** The advice, by cause and error code. For other codes, `causes.ts` searches the cause. */
 const FIXES: Readonly<Partial<Record<Cause, Readonly<Record<string, string>>>>> = {
   request: {
     method_not_allowed:
@@ -52,7 +52,7 @@ const ENVELOPE =
   'The seller has to send the envelope of the contract: idempotency_key, task_id and status, a report below result.';
 const CHALLENGE = 'The seller has to send the proof of control with this member as the contract says.';
 
-/** Returns the finding for a step whose code is explanation enough; undefined for any other code. */
+/** Returns the cause and the advice for a failed check if `FIXES` has its error code; undefined for any other code. */
 export function adviceFor({ id, code = '', detail = '' }: Step): Finding | undefined {
   const found = (cause: Cause, fix: string): Finding => ({
     cause,

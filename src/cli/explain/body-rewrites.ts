@@ -1,5 +1,5 @@
-// Finds the bytes that a seller signed. It tries the forms that parsers, serialisers, editors and charsets make of a
-// body. The search for causes calls it for digests and legacy MACs.
+// Searches for the bytes that a seller signed, if the received body differs from them. It tries the usual changes that
+// parsers, serialisers, editors and charset conversions make. `causes.ts` calls it for digests and legacy HMACs.
 import { gunzipSync } from 'node:zlib';
 import { stringEnd } from '../../codec/json-reader.ts';
 import { type Cause, type Change, CUT_SHORT, type Finding } from './explain-case.ts';
@@ -23,7 +23,7 @@ function utf8(body: Uint8Array): string | undefined {
   }
 }
 
-/** Returns the body with its trailing white space replaced by `end`. */
+/** Returns a function that replaces the white space at the end of a body by `end`. */
 const ended =
   (end: string) =>
   (body: Uint8Array): Uint8Array =>
@@ -41,7 +41,10 @@ function undoneMojibake(body: Uint8Array): Uint8Array | undefined {
   return bytes && utf8(bytes) !== undefined ? bytes : undefined;
 }
 
-/** Changes of bytes that do not depend on JSON. Each function returns the bytes before the change. */
+/**
+ * Usual changes of a body that need no knowledge of JSON. `made` undoes a change: it returns the bytes that the seller
+ * may have signed.
+ */
 const BYTE_FORMS: readonly (readonly [
   cause: Cause,
   how: string,
@@ -97,7 +100,7 @@ const NEWLINE: Change = {
 };
 
 /**
- * Returns the forms of a body that may have been signed.
+ * Yields the bodies that the seller may have signed, made from the received body.
  * @param json the body's text without surrounding white space, if it is JSON.
  */
 function* signedForms(body: Uint8Array, json: string | undefined, work: Work): Generator<Signed> {
@@ -140,7 +143,7 @@ function isJson(text: string): boolean {
   }
 }
 
-/** Returns the finding if no form of the body matched. */
+/** Returns the most likely cause if no tried form of the body was the signed one. */
 function guess(text: string | undefined, isWhole: boolean, isCut: boolean): Change {
   if (text === '')
     return {
@@ -171,14 +174,15 @@ function guess(text: string | undefined, isWhole: boolean, isCut: boolean): Chan
   };
 }
 
-/** The limit of the search: a few seconds of hashing and writing. Bytes. */
+/** The default limit of bytes that a search writes and hashes. It takes a few seconds to reach it. */
 const MOST_WORK = 512 * 1024 * 1024;
 
 /**
- * Finds the bytes that the seller signed, by a digest or a MAC.
- * @param isSigned true if these bytes were signed.
- * @param most limits the bytes that are written and hashed.
- * @returns at least one finding. If nothing matched, it is not proved, and says if the search was cut short.
+ * Searches for the body that the seller signed, by its digest or HMAC.
+ * @param isSigned returns true if the seller signed these bytes.
+ * @param most the limit of bytes that are written and hashed.
+ * @returns at least one finding (cause and fix). If no tried body was signed, the finding is not proved, and mentions a
+ *   search that was cut short.
  */
 export function searchBody(
   body: Uint8Array,
@@ -188,7 +192,7 @@ export function searchBody(
 ): readonly Finding[] {
   const work: Work = { left: most };
   const text = utf8(body);
-  // `trim` removes a byte order mark too, as it is white space for it.
+  // `trim` removes a byte order mark too, because JavaScript counts it as white space.
   const trimmed = text?.trim();
   const json = trimmed !== undefined && isJson(trimmed) ? trimmed : undefined;
   for (const { bytes, changes } of signedForms(body, json, work)) {
@@ -201,14 +205,14 @@ export function searchBody(
   return [{ step, proved: false, fix: FIX, ...change, says: isCut ? `${says} ${CUT_SHORT}` : says }];
 }
 
-/** The largest body that is unzipped: as large as a capture may be. Bytes. */
+/** The largest number of bytes to which a body is decompressed. The limit is the same as for a file with a capture. */
 const MOST_UNZIPPED = 64 * 1024 * 1024;
 
 const isGzip = (body: Uint8Array): boolean => body[0] === 0x1f && body[1] === 0x8b;
 
 /**
- * Returns the body without gzip. Undefined if it is not compressed, or is too large without gzip. A body that was
- * compressed twice is refused too, because there might be no end to it.
+ * Returns the decompressed body; undefined if the body has no gzip, or is too large after decompression. A body that
+ * was compressed twice is left as it is, because it might be compressed any number of times.
  */
 export function gunzipped(body: Uint8Array): Uint8Array | undefined {
   if (!isGzip(body)) return undefined;

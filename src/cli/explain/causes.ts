@@ -1,5 +1,5 @@
-// Finds a cause for each failed step: it changes one thing of the delivery, and tries again. `explainDelivery` calls
-// it.
+// Finds a cause for each failed check of a delivery: changes one thing of the delivery, and makes the check again.
+// `explainDelivery` calls `findCauses`.
 import { hmacSecretsOf } from '../../auth/credentials.ts';
 import { hmacProtocol } from '../../auth/hmac.ts';
 import { readSignatureFields, MAX_VALIDITY_S } from '../../auth/rfc9421/checks.ts';
@@ -17,7 +17,7 @@ import { lookAtSignature } from './signature-search.ts';
 const passes = (steps: readonly Step[], id: string): boolean =>
   steps.some((step) => step.id === id && step.verdict === 'pass');
 
-/** Check 1: repairs the headers, and tries the same delivery again. */
+/** Searches why check 1 (the headers can be read) failed: repairs the headers, and makes the checks again. */
 const lookAtHeaders: Look = async ({ input }, step, again) => {
   for (const { headers, change } of headerRepairs(input.capture.headers)) {
     const capture = { ...input.capture, headers };
@@ -35,14 +35,16 @@ const tagOf = ({ request }: Case): string => {
   return fields.kind === 'parsed' ? (fields.input.parameters.tag ?? '') : '';
 };
 
-/** Returns the protocol that the tag names; without a tag the first accepted protocol. */
+/** Returns the protocol that the signature's `tag` names; if there is none, the first accepted protocol. */
 function protocolOf(made: Case): Protocol {
   const { protocols } = made.context;
   const tag = tagOf(made);
   return protocols.find(({ signatureTag }) => signatureTag === tag) ?? protocols[0];
 }
 
-/** Check 3: a wrong tag is usually one of a protocol name that the receiver does not accept. */
+/**
+ * Explains why check 3 (`tag`) failed. A wrong tag usually contains a protocol name that the receiver does not accept.
+ */
 const lookAtTag: Look = async (made, step) => {
   const tag = tagOf(made);
   const name = /^([a-z][a-z0-9-]*)\/webhook-signing\/v1$/.exec(tag)?.[1];
@@ -106,14 +108,15 @@ function validityOf(seconds: number): Why | undefined {
 const CHECK_CLOCKS =
   'Check both clocks (NTP), and that deliveries do not wait in a queue after they are signed: every attempt has to be signed anew.';
 
-/** The text about what the receiver itself reports about its clock (verification.md §2.35). */
+/** The text that says how a receiver itself detects that its clock is wrong (verification.md §2.35). */
 const OWN_CLOCK =
   "If the receiver's clock is wrong, it answers 503 clock_skew with an alarm once its store's clock shows that, or three deliveries in a row are off by a similar amount. Before that it answers 401.";
 
 /**
  * Finds the cause of a `created` that is far from the time of receipt.
- * @param off seconds by which `created` is ahead of the receipt.
- * @param isLeast true if the receipt was at an unknown, earlier time: then `created` is ahead by more than `off`.
+ * @param off the seconds by which `created` is later than the receipt; negative if earlier.
+ * @param isLeast true if the time of receipt is unknown and `off` was computed with the current time. Then `created`
+ *   was ahead by more than `off`.
  */
 function skewOf(off: number, isLeast: boolean): Why {
   const zone = Math.round(off / HALF_HOUR_S) * HALF_HOUR_S;
@@ -142,7 +145,7 @@ function skewOf(off: number, isLeast: boolean): Why {
   };
 }
 
-/** Check 5: compares the times of the signature with the receipt. */
+/** Explains why check 5 failed: compares the signature's `created` and `expires` with the time of receipt. */
 const lookAtClock: Look = async ({ request, input }, step) => {
   const fields = readSignatureFields(request.delivery.headers);
   if (fields.kind !== 'parsed') return [];
@@ -155,7 +158,10 @@ const lookAtClock: Look = async ({ request, input }, step) => {
   return [{ step: step.id, ...why }];
 };
 
-/** Check 8: finds another edition that allows the key's purpose, or reports that none does. */
+/**
+ * Explains why check 8 (purpose of the key) failed. Finds another protocol edition (version) that allows the purpose,
+ * or reports that none does.
+ */
 const lookAtPurpose: Look = async (made, step, again) => {
   const { input, request } = made;
   const { purposeMember } = protocolOf(made);
@@ -189,7 +195,7 @@ const lookAtPurpose: Look = async (made, step, again) => {
 
 const sameBytes = (a: Uint8Array, b: Uint8Array): boolean => Buffer.compare(a, b) === 0;
 
-/** Check 11: searches the bytes to which the digest belongs. */
+/** Explains why check 11 failed: searches for the body that has the digest in `Content-Digest`. */
 const lookAtBody: Look = async ({ input, request, context }, step) => {
   const { headers, rawBody } = request.delivery;
   const digest = readContentDigest(headers.get('content-digest') ?? []);
@@ -227,7 +233,8 @@ function timeFinding(timestamp: string, receivedAt: number, step: string): Findi
 }
 
 /**
- * A way in which the seller may have made or written the legacy signature. `prefix` returns the text before the body.
+ * A form of the legacy HMAC signature that a seller may use by mistake. `prefix` returns the text that such a seller
+ * puts before the body when it signs.
  */
 interface HmacForm {
   readonly prefix: (timestamp: string) => string;
@@ -253,7 +260,7 @@ const HMAC_FORMS: readonly HmacForm[] = [
   },
 ];
 
-/** The legacy HMAC: checks its time, its form, and the body. */
+/** Explains why the legacy HMAC failed: checks its timestamp, its form, and the body. */
 const lookAtHmac: Look = async ({ input, request, context }, step) => {
   const { headers, rawBody } = request.delivery;
   const named = hmacProtocol(headers, context.protocols);
@@ -281,7 +288,10 @@ const lookAtHmac: Look = async ({ input, request, context }, step) => {
   return [unknown(step, says, fix), ...found];
 };
 
-/** The search for each step. If it finds nothing, or the step has none, the step's code explains the failure. */
+/**
+ * The functions that search the cause, by the id of the failed check. If no function is listed, or it finds nothing,
+ * the advice for the check's error code is used.
+ */
 const LOOKS: Readonly<Record<string, Look>> = {
   '1': lookAtHeaders,
   '3': lookAtTag,
@@ -293,13 +303,13 @@ const LOOKS: Readonly<Record<string, Look>> = {
   hmac: lookAtHmac,
 };
 
-/** The steps about the body's bytes. If the body was changed in transit, one of them fails. */
+/** The ids of checks that fail if the body was changed in transit: the digest and the legacy HMAC. */
 const BODY_STEPS = ['11', 'hmac'];
 
 /**
- * Removes gzip that was added in transit. If the compressed body is the signed one, the seller compressed it, and gzip
- * stays.
- * @returns findings for each step that failed; undefined if there is no gzip.
+ * If a check of the body failed and the body is compressed, makes all checks again without gzip. If the checks of the
+ * body passed, the seller signed the compressed body, so it stays compressed.
+ * @returns findings for each failed check; undefined if there is no gzip to remove.
  */
 async function undoGzip(
   { input }: Case,
@@ -340,7 +350,7 @@ async function causesOf(made: Case, step: Step, again: Again): Promise<readonly 
   ];
 }
 
-/** Finds the causes, at least one for each step that failed. */
+/** Returns the causes of failed checks, at least one for each. */
 export async function findCauses(
   made: Case,
   steps: readonly Step[],

@@ -1,5 +1,5 @@
-// Judges a delivery with the receiver's own checks. If possible, it makes also the checks after the first failure.
-// `explainDelivery` calls it, once for each variant that it tries.
+// Judges a delivery with the receiver's own checks, and where possible also with the checks after the first failure.
+// `explain.ts` calls `checklist` for the captured delivery and for each changed variant.
 import type { AuthContext, AuthRequest, AuthResult } from '../../auth/auth-contract.ts';
 import { authenticateHmac } from '../../auth/hmac.ts';
 import { authenticateBearer } from '../../auth/bearer.ts';
@@ -20,8 +20,8 @@ import { MS_FROM } from '../shell.ts';
 import type { ExplainInput, Known, KnownRevocations, Step } from './explain-case.ts';
 
 /**
- * Returns a resolver for checks 7 and 9 that answers from the known facts. A revoked key stays revoked, even if the
- * list is old.
+ * Returns a key resolver that reports the faults of the seller's documents in checks 7 and 9, as a receiver would. A
+ * revoked key stays revoked, even if the revocation list is stale.
  */
 export function withKnown(keys: KeyResolver, { revocations, keysFault }: Known): KeyResolver {
   return {
@@ -34,7 +34,7 @@ export function withKnown(keys: KeyResolver, { revocations, keysFault }: Known):
   };
 }
 
-/** The checks that `authenticateSignature` makes, in the same order. */
+/** The checks that `authenticateSignature` makes, in the same order, with their titles for the output. */
 const CHECKS: readonly (readonly [CheckId, string])[] = [
   [1, 'Signature-Input, Signature, Content-Digest can be read'],
   [2, 'all parameters are there'],
@@ -49,14 +49,14 @@ const CHECKS: readonly (readonly [CheckId, string])[] = [
   [11, 'Content-Digest matches the body'],
 ];
 
-/** The authentication of legacy senders, whose check has no number. */
+/** The functions that authenticate legacy senders. Their checks have no number. */
 const LEGACY = { hmac: authenticateHmac, bearer: authenticateBearer } as const;
 
 type Failure = Exclude<AuthResult, { kind: 'authentic' }>;
 
-/** The facts that a verdict needs besides the delivery. */
+/** The facts by which checks are judged, besides the delivery itself. */
 interface Judging extends Known, Pick<ExplainInput, 'receivedAtAssumed'> {
-  /** True if the capture has no body. Checks that need the body are then left open. */
+  /** True if the capture has no body. Checks that need the body are then not judged (`open`). */
   readonly bodyless?: boolean | undefined;
 }
 
@@ -66,7 +66,7 @@ const NO_TIME = {
   detail: 'the signature has expired by now, and the time of receipt is unknown: give it by --received-at',
 } as const;
 
-/** Returns the failure of a delivery. @returns undefined if the delivery is authentic. */
+/** Authenticates a delivery. @returns the first failure; undefined if the delivery is authentic. */
 async function failure(
   context: AuthContext,
   request: AuthRequest,
@@ -86,9 +86,10 @@ async function failure(
   }
 }
 
-/** Returns the rows of checks 1 to 11, given the failure. */
+/** Returns checks 1 to 11 with their verdicts: `pass` before the failed check, and `open` (not reached) after it. */
 function rows(failed: Failure | undefined): Step[] {
-  // A rewritten Host is found only after the signature was verified, but it has the number of check 10.
+  // A rewritten `Host` has no check number. It is found only after the signature was verified, so it counts as check
+  // 10.
   const at = failed === undefined ? Number.POSITIVE_INFINITY : Number(failed.check ?? 10);
   return CHECKS.map(([check, title]): Step => {
     const row = { id: String(check), title };
@@ -104,7 +105,10 @@ const UNSEEN: KnownRevocations = {
   detail: 'no revocation list was read: --agent-url reads it',
 };
 
-/** Returns the row of check 9. It passes only if a revocation list was searched. */
+/**
+ * Corrects the verdict of check 9 (the key is not revoked). `pass` becomes `open` (not judged) if the state of the
+ * revocation list is unknown.
+ */
 function revocationRow(row: Step, { revocations = UNSEEN }: Known): Step {
   const { state, detail } = revocations;
   const why = detail === undefined ? {} : { detail };
@@ -121,7 +125,8 @@ const REPLAY: Step = {
 };
 
 /**
- * Returns the row of checks 9a and 12. It is open unless the store's content is known and all earlier checks passed.
+ * Returns the verdict of checks 9a (nonce cap) and 12 (replay). It is `open` (not judged), unless the store's content
+ * is known and no earlier check failed.
  */
 function storeRow({ delivery }: AuthRequest, before: readonly Step[], { seen }: Known): Step {
   const fields = readSignatureFields(delivery.headers);
@@ -140,7 +145,10 @@ function storeRow({ delivery }: AuthRequest, before: readonly Step[], { seen }: 
   };
 }
 
-/** Makes check 11 separately. It needs no key, so it can be made even if an earlier check failed. */
+/**
+ * Makes check 11 (digest of the body) separately. It needs no key, so it can be judged even if an earlier check failed.
+ * Undefined if the digest cannot be read.
+ */
 function digestRow(
   { delivery }: AuthRequest,
   { hashes }: AuthContext,
@@ -156,7 +164,10 @@ function digestRow(
   };
 }
 
-/** Returns the time at which check 5 would pass, so that later checks can be made; undefined if there is none. */
+/**
+ * Returns `created` as a time of receipt with which check 5 can pass, so that later checks can be made. Undefined if
+ * `created` is not in Unix seconds.
+ */
 function momentOf({ delivery }: AuthRequest): number | undefined {
   const fields = readSignatureFields(delivery.headers);
   const created = fields.kind === 'parsed' ? fields.input.parameters.created : undefined;
@@ -196,8 +207,8 @@ async function legacyStep(
 }
 
 /**
- * Returns the steps that check if the body is a report. They are for senders whose HMAC is accepted only for reports
- * (verification.md §2.22).
+ * Returns the check that the body is a report, for senders that sign but may send reports by HMAC (verification.md
+ * §2.22). Returns no check for other senders.
  */
 function reportSteps(scheme: string, { delivery, senders }: AuthRequest, { bodyless }: Judging): Step[] {
   if (scheme !== 'hmac' || senders[0]?.auth.scheme !== 'signature') return [];
@@ -209,7 +220,10 @@ function reportSteps(scheme: string, { delivery, senders }: AuthRequest, { bodyl
   return [{ ...row, verdict: 'fail', code: 'webhook_mode_mismatch', detail }];
 }
 
-/** Returns the steps for a proof of control. It is not an event: registrations or `onChallenge` decide about it. */
+/**
+ * Returns the checks for a challenge, which asks the receiver to prove that it controls the URL. A challenge is no
+ * event: registrations or `onChallenge` decide about it.
+ */
 function challengeSteps(payload: JsonObject): Step[] {
   const read = readChallenge(payload);
   const wrong = typeof read === 'string' ? { code: 'challenge_refused', detail: read } : undefined;
@@ -256,8 +270,8 @@ function bodySteps({ delivery, senders }: AuthRequest, { bodyless }: Judging): S
 }
 
 /**
- * Returns every step of the receiver with its verdict, by the receiver's own checks. Steps after the first failure are
- * judged too, if they do not depend on it.
+ * Returns every check of the receiver with its verdict. Checks after the first failure are judged too, if they do not
+ * depend on the failed one.
  */
 export async function checklist(
   context: AuthContext,

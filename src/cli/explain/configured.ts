@@ -1,5 +1,5 @@
-// Reads the senders and keys of the receiver, from the command line or from a vector. The verb `explain` calls it once
-// for all captures.
+// Reads the senders and keys with which `explain` verifies, from the command line or from a conformance vector (test
+// case). `explain-verb.ts` calls it once for all captures.
 import { resolve } from 'node:path';
 import type { Jwk } from '../../crypto/engine.ts';
 import { DEFAULT_EDITION, type EditionName } from '../../shared/editions.ts';
@@ -18,7 +18,7 @@ import { chainOf, type ChainFlags } from '../keys/keys-verb.ts';
 import { type CliContext, UsageError } from '../shell.ts';
 import type { Known, KnownRevocations } from './explain-case.ts';
 
-/** The senders, and the facts that are known about them. */
+/** The senders to verify with, and the known facts about their keys. */
 export interface Configured extends Known {
   readonly senders: readonly Sender[];
 }
@@ -37,7 +37,7 @@ const NO_KEYS =
 
 const NO_AGENT = 'https://seller.invalid/mcp';
 
-/** Returns one key for each kid: the last one. */
+/** Returns the public parts of the keys, one for each key id: the last one given. */
 function distinct(keys: readonly Jwk[]): Jwk[] {
   return [...new Map(keys.map((jwk) => [jwk['kid'], publicJwk(jwk)])).values()];
 }
@@ -54,15 +54,15 @@ function revocationsOf({ revocation, faults }: Chain): KnownRevocations {
 }
 
 /**
- * Returns the reason why pins are unknown; otherwise undefined. A publisher's file that cannot be fetched might pin
- * other keys than those in the JWKS.
+ * Returns the reason why it is unknown which keys publishers pin; otherwise undefined. A publisher's file that cannot
+ * be fetched might pin other keys than those in the JWKS.
  */
 function undecidedPins({ keys, faults }: Chain): string | undefined {
   const unpinned = keys.every(({ source }) => source === 'JWKS');
   return unpinned ? faults.find((text) => text.startsWith('adagents.json')) : undefined;
 }
 
-/** Fetches the documents of an agent. The keys `fromFlags` are pinned in addition. */
+/** Fetches the documents of a seller, and returns the seller with its keys and the keys `fromFlags` as pins. */
 async function ofAgent(
   agentUrl: string,
   fromFlags: readonly Jwk[],
@@ -84,7 +84,9 @@ async function ofAgent(
   };
 }
 
-/** True if a vector names no key, so that its keys must be given in another way. */
+/**
+ * True if a vector (test case) names no key. Then its keys come from the command line or from `keys.json` beside it.
+ */
 const isKeyless = (vector: JsonObject): boolean =>
   ['jwks_ref', 'jwks_override', 'senders', 'authentication'].every((name) => !(name in vector));
 
@@ -96,16 +98,17 @@ function vectorRevocations(setup: Setup): KnownRevocations {
 }
 
 /**
- * Returns the senders of a vector and the state that it needs, as the loader reads them. @throws VectorError,
- * ConfigError.
+ * Returns the senders of a vector (test case), and the state of the receiver's store that it requires.
+ * @throws VectorError, ConfigError.
  */
 function ofVector(vector: JsonObject, fromFlags: readonly Jwk[], context: ShapeContext): Configured {
   const keys = fromFlags.length > 0 ? fromFlags : context.keys();
   if (keys.length === 0 && isKeyless(vector)) throw new UsageError(NO_KEYS);
-  // If keys are given on the command line, all of them are used: `jwks_ref` only names keys of `keys.json`.
+  // If the command line gives keys, all of them are used. `jwks_ref` is removed, because it selects keys of
+  // `keys.json`.
   const json = fromFlags.length > 0 ? { ...vector, jwks_ref: undefined } : vector;
   const own = { ...context, keys: () => distinct(keys) };
-  // Only the senders and the state of the setup are used, so URL and time do not matter here.
+  // Only the senders and the state are read from the result, so its URL and time may have any value.
   const setup = setupOf(json, { url: '', nowMs: 0 }, own);
   const { revokedKids, usedNonces, fullKids } = setup;
   return {
@@ -127,9 +130,9 @@ function shapeContext(file: string, flags: SenderFlags, context: CliContext): Sh
 }
 
 /**
- * Reads the configuration of a receiver, from the command line and, if the capture is a vector, from the vector.
- * Secrets and agent of the command line replace the vector's senders. Files are read and documents fetched once, for
- * all captures.
+ * Reads the configuration of a receiver, from the command line and, if the capture is a vector (test case), from the
+ * vector. Secrets and agent of the command line replace the vector's senders. Files are read and documents fetched
+ * once, for all captures.
  * @returns a function that returns the configuration for a capture. It throws UsageError if there is nothing to verify
  *   with, or if the vector cannot be read.
  */
@@ -159,8 +162,8 @@ export async function readConfigured(
 }
 
 /**
- * Returns the secret for reports of a sender that signs. @throws UsageError if credentials of a legacy sender are given
- * too.
+ * Returns the HMAC secret with which a sender that signs may also send reports.
+ * @throws UsageError if the flags give credentials of a legacy sender too.
  */
 async function reportsOf(
   { reportsSecretFile: file, reportsSecretEnv: env }: SenderFlags,

@@ -1,42 +1,45 @@
-// Types of `explain`: the capture and the known facts, the steps, the causes, and the explanation.
+// Types of `explain`: its input, the checks with their verdicts, the causes of failures, and the whole explanation.
 import type { AuthContext, AuthRequest, Target } from '../../auth/auth-contract.ts';
 import type { EditionName } from '../../shared/editions.ts';
 import type { Sender } from '../../config/sender-entry.ts';
 import type { Setup } from '../../vectors/subject.ts';
 import type { Capture } from '../capture/capture.ts';
 
-/** The known facts about the senders' revocation list. The revoked key ids are stored with the senders. */
+/** The state of the operator's revocation list. Its revoked key ids are stored with the senders. */
 export interface KnownRevocations {
   /**
-   * `none`: there is no list, and none is required. `unusable`: the list is stale, or no receiver accepts it, so that
-   * the answer is 503.
+   * `none`: there is no list, and none is required. `unusable`: a receiver answers 503, because the list is stale, was
+   * not accepted, or is required and cannot be read.
    */
   readonly state: 'fresh' | 'none' | 'unusable' | 'unknown';
   /** The state in words. */
   readonly detail?: string;
 }
 
-/** The known facts in addition to the capture. An absent member was not determined. */
+/** Facts about keys, revocations and store that `explain` knows besides the capture. An absent member is unknown. */
 export interface Known {
   readonly revocations?: KnownRevocations | undefined;
   /** The reason why a receiver could not tell which keys to use (check 7), so that it answers 503. */
   readonly keysFault?: string | undefined;
-  /** The content of the receiver's store. */
+  /** The receiver's used nonces, and the keys at their nonce cap. Only a conformance vector (test case) states them. */
   readonly seen?: Pick<Setup, 'usedNonces' | 'fullKids'> | undefined;
 }
 
 /** A captured delivery, and the configuration of its receiver. */
 export interface ExplainInput extends Known {
   readonly capture: Capture;
-  /** `publicUrl`: the URL that the seller was given. */
+  /** The receiver's `publicUrl`: the URL that the seller was given. */
   readonly url: string;
-  /** The senders, all of one scheme. Their keys are `pins`, or they have legacy `auth`. Nothing is fetched. */
+  /**
+   * The senders, all with the same authentication scheme. They have their keys as `pins`, or legacy `auth`, so that
+   * nothing is fetched.
+   */
   readonly senders: readonly Sender[];
   /** The time of receipt, Unix ms. */
   readonly receivedAt: number;
   /**
-   * True if the time of receipt is unknown and `receivedAt` is the signature's `created`. Check 5 cannot be judged
-   * then.
+   * True if the time of receipt is unknown and `receivedAt` is the signature's `created` instead. Check 5 is then not
+   * judged.
    */
   readonly receivedAtAssumed?: boolean | undefined;
   /** True if the time of receipt is unknown and `receivedAt` is the current time. The real receipt was earlier. */
@@ -44,23 +47,26 @@ export interface ExplainInput extends Known {
   readonly protocol?: string | undefined;
   readonly edition?: EditionName | undefined;
   readonly hostCheck?: 'strict' | 'off' | undefined;
-  /** The limit of the receiver. Default: 1 048 576. */
+  /** The largest body that the receiver accepts, in bytes. Default: 1 048 576. */
   readonly maxBodyBytes?: number | undefined;
   /** The media types that are accepted in addition to `application/json`. */
   readonly contentTypes?: readonly string[] | undefined;
-  /** The bytes that a search for the signed bytes may write and hash. Default: an amount that takes seconds. */
+  /**
+   * The largest number of bytes that a search for the signed body may write and hash. Default: 512 MiB, which takes
+   * seconds.
+   */
   readonly mostWork?: number | undefined;
 }
 
-/** One step of a receiver with its verdict on this delivery. */
+/** One check of a receiver, with its verdict on this delivery. */
 export interface Step {
   /**
-   * The id of the step: `request`, `mode`, `1` to `11`, `12` (`9a` if that is known to fail), `14`, `envelope`. For
-   * legacy senders it is `hmac`, `bearer` or `report`.
+   * The id of the check: `request`, `mode`, `1` to `11`, `12` (`9a` instead, if the key is at its nonce cap), `14`,
+   * `envelope`. For legacy senders it is `hmac`, `bearer` or `report`.
    */
   readonly id: string;
   readonly title: string;
-  /** The verdict. `open`: it was not judged, and `detail` says why. */
+  /** The verdict. `open`: the check was not judged, and `detail` says why. */
   readonly verdict: 'pass' | 'fail' | 'open';
   readonly code?: string;
   readonly detail?: string;
@@ -68,9 +74,9 @@ export interface Step {
   readonly fault?: boolean;
 }
 
-/** The usual faults of a delivery. Output, JSON and tests use these names. */
+/** The codes of usual causes, as the text and the JSON output name them. */
 export type Cause =
-  // The signed URL differs from the configured one.
+  // Causes in the URL: the signed URL differs from the configured one.
   | 'scheme'
   | 'host'
   | 'port'
@@ -81,7 +87,7 @@ export type Cause =
   | 'query-encoding'
   | 'query-dropped'
   | 'not-canonical'
-  // The signature, or the text that was signed, is wrong.
+  // Causes in the signature, or in the text that was signed.
   | 'der-signature'
   | 'alphabet-swapped'
   | 'alphabet-mixed'
@@ -92,7 +98,7 @@ export type Cause =
   | 'base-line-ends'
   | 'method-case'
   | 'host-rewritten'
-  // The body was changed.
+  // Causes in the body: it was changed after the seller signed it.
   | 'body-gzip'
   | 'body-compact'
   | 'body-spaced'
@@ -111,12 +117,12 @@ export type Cause =
   | 'body-empty'
   | 'body-cut'
   | 'body-other'
-  // A time is wrong.
+  // Causes in the times of the signature.
   | 'clock-milliseconds'
   | 'clock-zone'
   | 'clock-off'
   | 'validity-too-long'
-  // The configuration does not fit.
+  // Causes in the configuration, or in the documents with the keys.
   | 'protocol'
   | 'edition'
   | 'key-missing'
@@ -126,37 +132,37 @@ export type Cause =
   | 'request'
   | 'body'
   | 'envelope'
-  // Earlier deliveries are the reason.
+  // Causes in earlier deliveries: a cap is reached, or the delivery is a replay.
   | 'rate'
   | 'replay'
   | 'unknown';
 
-/** The reason why a step failed, and how to correct it. */
+/** The reason why a check failed, and how to correct it. */
 export interface Finding {
   readonly cause: Cause;
-  /** The id of the step that the finding explains. */
+  /** The id of the failed check that the finding explains. */
   readonly step: string;
   /** The difference that was found, in one sentence. */
   readonly says: string;
-  /** The setting to change, and where. */
+  /** The correction in words: the setting to change, and where. */
   readonly fix: string;
-  /** True if the step passed when the delivery was tried with this change. False: the cause is only likely. */
+  /** True if the cause is certain, e.g. because the check passes after this change. False: the cause is only likely. */
   readonly proved: boolean;
 }
 
-/** A finding before it is tried. */
+/** A possible cause of a failure, before it is tried. */
 export type Change = Pick<Finding, 'cause' | 'says'> & { readonly fix?: string };
 
-/** The checklist, and the causes of its failed steps. */
+/** All checks with their verdicts, and the causes of the failed ones. */
 export interface Explanation {
-  /** True if no step failed. */
+  /** True if no check failed. */
   readonly ok: boolean;
   readonly steps: readonly Step[];
-  /** At least one finding for each step that failed. */
+  /** At least one finding for each check that failed. */
   readonly findings: readonly Finding[];
 }
 
-/** A delivery in the form for the steps and the searches. */
+/** A delivery, prepared for the receiver's checks and for the searches of causes. */
 export interface Case {
   readonly input: ExplainInput;
   readonly target: Target;
@@ -164,21 +170,21 @@ export interface Case {
   readonly request: AuthRequest;
 }
 
-/** Functions that judge a delivery again, after something in it was changed. */
+/** Functions that make all checks again on a changed delivery. */
 export interface Again {
-  /** Returns only the checklist. */
+  /** Returns only the checks with their verdicts. */
   readonly steps: (input: ExplainInput) => Promise<readonly Step[]>;
   /**
-   * Returns the checklist with causes. The changed input must pass the step that is being searched, otherwise the
-   * search would never end.
+   * Returns the checks and the causes of failures. The changed input must pass the check whose cause is being searched,
+   * otherwise the search would never end.
    */
   readonly explain: (input: ExplainInput) => Promise<Explanation>;
 }
 
-/** Searches the causes of one failed step. */
+/** A function that searches the causes of one failed check. */
 export type Look = (made: Case, step: Step, again: Again) => Promise<readonly Finding[]>;
 
-/** Returns the finding for a step whose cause no search finds. */
+/** Returns the finding for a failed check whose cause no search finds. */
 export const unknown = (step: Step, says: string, fix: string): Finding => ({
   step: step.id,
   cause: 'unknown',

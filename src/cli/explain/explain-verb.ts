@@ -1,4 +1,4 @@
-// The verb `proto-webhooks explain`: reads a capture or a folder of them, and prints the checklist and the causes.
+// The command `proto-webhooks explain`: reads a capture or a folder of them, and prints the checklist and the causes.
 import { EDITION_NAMES } from '../../shared/editions.ts';
 import { readdir } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
@@ -49,8 +49,8 @@ interface Moment {
 }
 
 /**
- * Returns the time of receipt: the given one, else the captured one, else now. If the delivery has expired by now,
- * `created` is used, and check 5 is left open.
+ * Returns the time of receipt: from the flag, else from the capture, else now. If the delivery has expired by now,
+ * `created` is used, and check 5 is not judged.
  */
 export function momentOf(
   capture: Capture,
@@ -76,6 +76,7 @@ export function momentOf(
 /**
  * Returns those of the given URLs for which a receiver may accept the request, in the receiver's order (verification.md
  * §4.16).
+ * @throws UsageError if there are none.
  */
 function urlsAmong(
   given: readonly string[],
@@ -96,7 +97,10 @@ function urlsAmong(
 const isLoopbackHost = (host: string): boolean =>
   /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::\d+)?$/i.test(host);
 
-/** Returns the URLs that a capture may be for: the given ones, or its own. @throws UsageError if it has none. */
+/**
+ * Returns the URLs to which a capture may have been sent: the given ones, or its own. @throws UsageError if there are
+ * none.
+ */
 export function urlsIn(capture: Capture, { url }: Pick<ExplainFlags, 'url'>): readonly [string, ...string[]] {
   if (url !== undefined) {
     return urlsAmong(
@@ -104,8 +108,8 @@ export function urlsIn(capture: Capture, { url }: Pick<ExplainFlags, 'url'>): re
       capture,
     );
   }
-  // The captured URL is used unchanged. If a receiver's options refuse it (a fragment, a `*`), the request is not at
-  // fault.
+  // The captured URL is used unchanged. It may have a fragment or a `*`, which a receiver's option `publicUrl` refuses,
+  // but which is no fault of the request.
   if (capture.url !== undefined) return [capture.url];
   const host = capture.headers.find(([name]) => name.toLowerCase() === 'host')?.[1];
   if (host === undefined) {
@@ -119,8 +123,8 @@ const isSignedFor = ({ steps }: Explanation): boolean =>
   steps.some(({ id, fault }) => id === '10' && fault === true);
 
 /**
- * Explains a capture by the first URL for which it passes. If there is none, uses the URL for which it is signed, or
- * else the first one.
+ * Explains a capture with the first URL for which no check fails. If a check fails for every URL, it uses the URL for
+ * which the signature is right, or else the first one.
  */
 async function explainAmong(
   input: Omit<ExplainInput, 'url'>,
@@ -136,7 +140,7 @@ async function explainAmong(
   return found;
 }
 
-/** One explained capture, with facts about how it was read. */
+/** One explained capture, with the URL and the time of receipt that were used. */
 interface Explained {
   readonly explanation: Explanation;
   readonly capture: Capture;
@@ -197,7 +201,10 @@ function findingLines(finding: Finding, next: Finding | undefined, paint: Paint)
   return next?.fix === finding.fix ? [head] : [head, `${paint('bold', 'Fix:')} ${finding.fix}`, ''];
 }
 
-/** The conditions under which steps that were left open would pass. */
+/**
+ * Parts of the sentence that says that a receiver would accept the delivery. A part is printed if the check with this
+ * id was not judged (`open`).
+ */
 const CONDITIONS: readonly (readonly [id: string, condition: string])[] = [
   ['5', 'it came before it expired'],
   ['11', 'its body is as it was signed'],
@@ -261,7 +268,7 @@ interface Group {
   readonly files: string[];
 }
 
-/** The most captures of a folder that are explained. */
+/** The largest number of captures in a folder that are explained. */
 const MOST = 1_000;
 
 async function capturesIn(dir: string, context: CliContext): Promise<readonly string[]> {
@@ -311,7 +318,8 @@ async function explainFolder(dir: string, explain: Explain, context: CliContext)
     const found = await explain(file).then(
       ({ explanation }) => causeOf(explanation),
       (error: unknown) => {
-        // A wrong flag is wrong for all captures, so it ends the command.
+        // Only an error about this capture is caught. Any other error, e.g. a wrong flag, concerns all captures and
+        // ends the command.
         if (!(error instanceof UsageError) || !error.message.startsWith(file)) throw error;
         return { cause: 'unreadable', says: error.message.slice(file.length + 2), fix: '' };
       },
@@ -340,7 +348,6 @@ async function explain(file: string | undefined, flags: ExplainFlags, context: C
   return file === undefined ? explainFolder(dir ?? '', each, context) : explainFile(file, each, flags);
 }
 
-/** Declares `explain FILE`. */
 export function addExplain(parent: Command, run: RunVerb): void {
   const verb = addVerb(
     parent,

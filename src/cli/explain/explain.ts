@@ -1,5 +1,5 @@
-// Explains a captured delivery: makes a receiver's checks on it, and searches the causes of failures. The verb
-// `explain` calls it.
+// Explains a captured delivery: makes a receiver's checks on it, and searches the causes of failures. `explain-verb.ts`
+// calls it.
 import type { AuthContext } from '../../auth/auth-contract.ts';
 import { canonicalTargetUri } from '../../auth/rfc9421/signature-base.ts';
 import { contentTypes } from '../../config/content-types.ts';
@@ -40,7 +40,7 @@ async function caseOf(input: ExplainInput): Promise<Case> {
   const keys = createKeyResolver({
     protocols,
     engine,
-    // The keys are pinned, and the documents were fetched before.
+    // Nothing is fetched, because all senders have their keys as `pins` here.
     fetch: () => Promise.reject(new Error('nothing is fetched')),
     now: () => input.receivedAt,
     allowLoopback: true,

@@ -1,5 +1,5 @@
-// Reads byte sequences of `Signature` and `Content-Digest` that have a wrong form, and repairs such headers. The
-// searches for causes use it.
+// Decodes byte sequences of `Signature` and `Content-Digest` that have a wrong form, and repairs such headers.
+// `causes.ts` and `signature-search.ts` use these functions.
 import { decodeBase64, encodeBase64 } from '../../codec/encoding.ts';
 import type { Change } from './explain-case.ts';
 
@@ -19,7 +19,7 @@ function derInteger(
   return { bytes, end };
 }
 
-/** Returns the bytes r‖s of a DER SEQUENCE of two INTEGERs (RFC 3279 §2.2.3); undefined if it is none. */
+/** Returns the bytes r‖s of a DER SEQUENCE of two INTEGERs (RFC 3279 §2.2.3); undefined for any other bytes. */
 function fromDer(der: Uint8Array): Uint8Array | undefined {
   if (der[0] !== 0x30 || der[1] !== der.length - 2) return undefined;
   const r = derInteger(der, 2);
@@ -41,8 +41,8 @@ function withoutPadding(text: string): string {
 const SWAPS: Readonly<Record<string, string>> = { '+': '/', '/': '+', '-': '_', _: '-' };
 
 /**
- * A wrong form of the text between colons in `Signature` or `Content-Digest`, and how to read it. `says` completes
- * "Signature is …".
+ * A wrong encoding of the bytes between the colons in `Signature` or `Content-Digest`. `bytes` decodes it, and `says`
+ * completes "Signature is …".
  */
 interface Reading extends Change {
   readonly bytes: (text: string) => Uint8Array | undefined;
@@ -80,14 +80,14 @@ const READINGS: readonly Reading[] = [
   },
 ];
 
-/** Bytes for which the text of a `Signature` or `Content-Digest` may stand. */
+/** Bytes that the text of a `Signature` or `Content-Digest` may encode, and the mistake in the encoding. */
 export interface ByteForm {
   readonly bytes: Uint8Array;
   readonly change: Change;
 }
 
 /**
- * Reads the text between the colons in each of the wrong forms.
+ * Decodes the text between the colons in each of the known wrong encodings.
  * @param text as received, without the colons.
  * @param what the name of the header.
  */
@@ -99,8 +99,7 @@ export function byteForms(text: string, what: string): ByteForm[] {
 }
 
 /**
- * Returns the text of the byte sequence with that label. If the colons are missing, returns the text that is there
- * instead.
+ * Returns the text of the byte sequence with this label in a header field. A text without colons is returned as it is.
  */
 export function sequenceText(field: string, label: string): string | undefined {
   const escaped = label.replace(/[-.*]/g, '\\$&');
@@ -109,7 +108,7 @@ export function sequenceText(field: string, label: string): string | undefined {
 
 type Headers = readonly (readonly [string, string])[];
 
-/** Headers after one repair. */
+/** The headers after one repair, and the mistake that was repaired. */
 export interface Repair {
   readonly headers: Headers;
   readonly change: Change;
@@ -118,7 +117,10 @@ export interface Repair {
 /** The two header fields with a byte sequence, and the label of that sequence. */
 const LABELS: Readonly<Record<string, string>> = { signature: 'sig1', 'content-digest': 'sha-256' };
 
-/** A repair of the text of a byte sequence. It returns undefined if it does not apply. `says` is as in `Reading`. */
+/**
+ * A repair of a byte sequence in a header. `mend` returns the new text; undefined if the repair does not apply. `says`
+ * completes "Signature is …".
+ */
 interface Mending extends Change {
   readonly mend: (text: string) => string | undefined;
 }
@@ -139,7 +141,10 @@ const MENDINGS: readonly Mending[] = [
   })),
 ];
 
-/** Returns the headers after each repair that changes them. Each repair is applied alone, to all fields. */
+/**
+ * Returns one set of headers for each repair that changes any of them. A repair is applied to all fields, but not
+ * combined with another.
+ */
 export function headerRepairs(headers: Headers): Repair[] {
   return MENDINGS.flatMap(({ mend, says, ...change }) => {
     const names: string[] = [];

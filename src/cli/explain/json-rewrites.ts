@@ -1,5 +1,5 @@
-// Writes a JSON text in the ways of usual serialisers: white space, order of members, escapes. The search for the
-// signed body uses it.
+// Writes a JSON text as usual serialisers would: white space, order of members, escapes. `body-rewrites.ts` uses it to
+// search for the signed body.
 import { nameOf, stringEnd } from '../../codec/json-reader.ts';
 import type { Cause, Change } from './explain-case.ts';
 
@@ -8,11 +8,11 @@ import type { Cause, Change } from './explain-case.ts';
  * every machine.
  */
 export interface Work {
-  /** If it is below 0, the work is used up, and the latest text is incomplete. */
+  /** The bytes that may still be written. Below 0, the search must stop, and the text written last is incomplete. */
   left: number;
 }
 
-/** The cost of writing a JSON token: a fixed part, and a part for each character. */
+/** The cost of writing a JSON token, in the unit of `Work`: a fixed part, and a part for each character. */
 const TOKEN_COST = 16;
 const CHAR_COST = 4;
 
@@ -20,7 +20,7 @@ const CHAR_COST = 4;
 const ENDS = ' \t\r\n[]{},:"';
 
 /**
- * Returns the tokens of a valid JSON text as they were written, so that numbers keep their digits. It ends early if the
+ * Yields the tokens of a valid JSON text as they were written, so that numbers keep their digits. It ends early if the
  * work is used up.
  */
 function* tokensOf(text: string, work: Work): Generator<string> {
@@ -42,8 +42,8 @@ const opens = (token: string): boolean => token === '{' || token === '[';
 const closes = (token: string): boolean => token === '}' || token === ']';
 
 /**
- * The white space of a serialiser: after a comma, after a colon, and, if parts have their own lines, the indentation of
- * one level.
+ * The white space that a serialiser writes: after a comma, after a colon, and for one level of indentation. Without
+ * `indent`, all is on one line.
  */
 type Layout = readonly [cause: Cause, how: string, comma: string, colon: string, indent?: string];
 
@@ -75,7 +75,7 @@ function laidOut(text: string, [, , comma, colon, indent]: Layout, work: Work): 
 
 /** An object or array that is being read. */
 interface Open {
-  /** The complete members or items. */
+  /** The members or items that were read completely. */
   readonly parts: string[];
   part: string;
 }
@@ -117,7 +117,7 @@ function sorted(text: string, work: Work): string {
 const escaped = (char: string): string => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`;
 const upperEscaped = (char: string): string => escaped(char).toUpperCase().replace('U', 'u');
 
-/** One escape, or two of them that form a surrogate pair. */
+/** One escape in a JSON string, or two that form a surrogate pair. */
 const ESCAPE = /\\(?:u[Dd][89ABab]..\\u[Dd][C-Fc-f]..|u....|.)/g;
 const NON_ASCII = /[\u007f-\uffff]/g;
 
@@ -159,8 +159,8 @@ const SPELLINGS = {
 } as const satisfies Record<string, Spelling>;
 
 /**
- * The usual serialisations. Those that only differ in white space come first. Those that may become far larger than the
- * body come last.
+ * The usual serialisations, in the order in which they are tried. Those that differ only in white space come first, and
+ * those that may become far larger than the body come last.
  */
 const SERIALISERS: readonly (readonly [
   keyof typeof LAYOUTS,
@@ -179,10 +179,10 @@ const SERIALISERS: readonly (readonly [
   ['tabs', ['kept', 'plain']],
 ];
 
-/** A text as a serialiser would have written it. */
+/** A JSON text as one of the serialisers would have written it. */
 export interface Serialised {
   readonly text: string;
-  /** Returns the differences from the text that arrived; empty if there are none. */
+  /** Returns the differences from the received text; empty if there are none. */
   readonly changes: () => readonly Change[];
 }
 
@@ -202,7 +202,7 @@ function differences(text: string, layout: Layout, spelling: Spelling, isSorted:
 }
 
 /**
- * Returns the texts that usual serialisers make of a JSON text. It ends when the work is used up.
+ * Yields the texts that usual serialisers make of a JSON text. It ends when the work is used up.
  * @param text valid JSON, without surrounding white space.
  */
 export function* serialisations(text: string, work: Work): Generator<Serialised> {

@@ -1,5 +1,5 @@
-// Searches the mistake that explains a wrong signature: another key, form, signature base or URL. The search for causes
-// calls it for checks 7 and 10.
+// Searches the mistake that explains a wrong signature: another key, encoding, signature base or URL. `causes.ts` calls
+// it for checks 7 (the key is known) and 10 (the signature verifies).
 import type { Target } from '../../auth/auth-contract.ts';
 import { readSignatureFields } from '../../auth/rfc9421/checks.ts';
 import { compareHost, receivedAuthority } from '../../auth/rfc9421/host.ts';
@@ -19,7 +19,7 @@ interface NamedKey {
   readonly key: VerifyKey;
 }
 
-/** One way in which the seller may have made the signature. Absent members are those that the receiver uses. */
+/** One guess about how the seller made the signature. For absent members, the receiver's own values are used. */
 interface Trial {
   readonly base?: string;
   readonly signature?: Uint8Array;
@@ -27,7 +27,10 @@ interface Trial {
   readonly changes: readonly Change[];
 }
 
-/** A mistake of the signer in the signature base, or a part of the base that was changed in transit. */
+/**
+ * A difference of the signed signature base from the receiver's: a mistake of the signer, or a part that was changed in
+ * transit.
+ */
 type BaseSlip = Change & { readonly edit: (base: string) => string };
 
 /** Mistakes in the lines of the signature base (RFC 9421 §2.5). */
@@ -70,8 +73,8 @@ const typeSlips = (own: string | undefined): BaseSlip[] =>
   }));
 
 /**
- * Mistakes with URLs that are not canonical (verification.md §4.1 to §4.8): the URL as typed, or with the default port
- * of its scheme.
+ * Mistakes of sellers that sign a URL that is not canonical (verification.md §4.1 to §4.8). They sign the URL as typed,
+ * or with the default port of its scheme.
  */
 function urlSlips({ target: { targetUri, authority }, input }: Case): BaseSlip[] {
   const [, origin = '', typed = '', rest = ''] = /^([^/]*\/\/)([^/?#]*)([^#]*)/.exec(input.url) ?? [];
@@ -89,7 +92,7 @@ function urlSlips({ target: { targetUri, authority }, input }: Case): BaseSlip[]
   }));
 }
 
-/** The text about what the receiver itself reports about such a URL (verification.md §2.34). */
+/** The text that says that the receiver itself reports such a wrong URL (verification.md §2.34). */
 const FOUND_BY_RECEIVER =
   'Until a delivery of this sender has verified, the receiver reports this itself: 503 misconfigured, alarm public_url_mismatch.';
 const FOUND_HERE_ALONE = 'The receiver cannot find this by itself: it answers 401.';
@@ -121,10 +124,10 @@ function* urlTrials(made: Case, baseOf: (target: Target) => string | undefined):
  */
 function receiverTries({ request, target }: Case): ReadonlySet<string> {
   const { delivery } = request;
-  // A receiver that accepts http accepts it for `publicUrl` and for all forms of that URL.
+  // If this URL is http, the receiver accepts http, and it does so for all forms of the URL.
   const allowLoopback = target.targetUri.startsWith('http:');
   const evidence = {
-    // It is not parsed like the option, because the option may refuse a captured URL.
+    // The URL is not parsed like the option `publicUrl`, because the option may refuse a captured URL.
     publicUrl: { kind: 'exact', target } as const,
     target,
     authority: receivedAuthority(delivery),
@@ -190,7 +193,9 @@ async function searchSignature(made: Case, step: string): Promise<readonly Findi
   return [];
 }
 
-/** Checks 7 and 10: searches the mistake that explains the signature. */
+/**
+ * Explains why check 7 (the key is known) or 10 (the signature verifies) failed: searches the mistake in the signature.
+ */
 export const lookAtSignature: Look = async (made, step) => {
   const { request, target, context } = made;
   // Without keys nothing can be tried, so no mistake can be found.

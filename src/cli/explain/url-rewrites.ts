@@ -1,5 +1,5 @@
 // Lists the URLs that a seller may have signed instead of the configured one, by changing parts as proxies and
-// frameworks do. The search for the signature uses it.
+// frameworks do. `signature-search.ts` uses it.
 import { fieldValue, type HeaderFields } from '../../shared/delivery.ts';
 import type { Cause, Change } from './explain-case.ts';
 
@@ -23,13 +23,13 @@ export interface UrlEvidence {
 }
 
 /**
- * One possible text for a part of the URL: the configured one (without a change), or one that the seller may have
- * signed.
+ * One possible text for a part of the URL: the configured one, for which `change` is absent, or one that the seller may
+ * have signed.
  */
 export interface Choice {
   readonly text: string;
   readonly change?: Change;
-  /** True if the text is configured, or the request shows it. False: it is a guess. */
+  /** True if the text is configured or appears in the request. False: it is a guess. */
   readonly isShown: boolean;
 }
 
@@ -43,7 +43,7 @@ type Candidate = readonly [
 
 const URL_PARTS = /^(https?):\/\/([^/?#]*)([^?#]*)(\?[^#]*)?/i;
 
-/** Splits a URL as text, because `URL` would correct the mistake that is searched. */
+/** Splits a URL as text, because the class `URL` would correct the mistake that is being searched for. */
 export function partsOf(url: string): UrlParts | undefined {
   const match = URL_PARTS.exec(url);
   if (!match) return undefined;
@@ -53,7 +53,9 @@ export function partsOf(url: string): UrlParts | undefined {
 
 const hostOf = (authority: string): string => authority.replace(/:\d*$/, '');
 
-/** Returns the candidate for a text that a proxy passes on in a header. */
+/**
+ * Returns the candidate (a possible text for a part of the URL) for a text that a proxy passed on in the header `name`.
+ */
 const passedOn = (cause: Cause, name: string, text: string | undefined): Candidate => [
   cause,
   text,
@@ -100,12 +102,12 @@ const COMMON_PREFIXES =
   );
 
 /**
- * The most lines of `X-Forwarded-Prefix` that are tried. Each proxy adds one, and each line multiplies the
+ * The largest number of lines of `X-Forwarded-Prefix` that are tried. Each proxy adds one, and each line multiplies the
  * combinations.
  */
 const MOST_PREFIXES = 4;
 
-/** The most segments that are removed from the beginning of a path. */
+/** The largest number of segments that are removed from the beginning of a path. */
 const MOST_CUTS = 32;
 
 const pathOf = (target: string): string => target.replace(/^https?:\/\/[^/?#]*/i, '').replace(/[?#].*$/s, '');
@@ -204,7 +206,7 @@ function sentence(
   return `The seller signed ${noun} ${text}${origin}; the configured URL has ${own}.`;
 }
 
-/** True if the text is possible for this part. */
+/** True if the text can be this part of a URL. */
 function isPossible(part: keyof UrlParts, text: string | undefined): text is string {
   if (part === 'path') return text?.startsWith('/') === true;
   return text !== undefined && (part === 'query' || text !== '');
@@ -227,7 +229,7 @@ export function urlForms(part: keyof UrlParts, evidence: UrlEvidence): readonly 
   return [...choices.values()];
 }
 
-/** Returns all combinations that have one choice for each part. */
+/** Returns all combinations of one choice for each part. */
 const combined = (parts: readonly (readonly Choice[])[]): readonly (readonly Choice[])[] =>
   parts.reduce<readonly (readonly Choice[])[]>(
     (heads, choices) => heads.flatMap((head) => choices.map((choice) => [...head, choice])),
@@ -235,8 +237,8 @@ const combined = (parts: readonly (readonly Choice[])[]): readonly (readonly Cho
   );
 
 /**
- * Returns combinations of scheme, authority, path and query. First only one part changes. Then all parts change that a
- * proxy may change together, if the request shows it.
+ * Returns the combinations of scheme, authority, path and query to try. First, only one part differs from the
+ * configured URL. Then several parts differ, but only by texts that the request shows.
  */
 export function urlChoices(evidence: UrlEvidence): readonly (readonly Choice[])[] {
   const parts = (['scheme', 'authority', 'path', 'query'] as const).map((part) => urlForms(part, evidence));

@@ -1,4 +1,4 @@
-// The verbs `proto-webhooks inbox …`: list, show, redrive and discard the events of a store.
+// The commands `proto-webhooks inbox …`: list, show, redrive (run again) and discard the events of a store.
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { printableText } from '../../codec/printable.ts';
 import { loadHashes } from '../../crypto/native-hashes.ts';
@@ -41,13 +41,13 @@ type RecordFlags = StoreFlags & { readonly json?: boolean };
 
 const DAY_MS = 86_400_000;
 
-/** Returns the record with the ids that alarms and log lines use. */
+/** Returns the stored event with the ids by which alarms and log lines name it. */
 async function withIds(record: InboxRecord): Promise<SeenEvent> {
   const [hashes, { readBody }] = await Promise.all([loadHashes(), import('../../events/reading.ts')]);
   return seenEvent(record, { hashes, readBody, protocols: protocolsFor() });
 }
 
-/** Runs `use` on an open store. */
+/** Opens the store, calls `use` with its inbox, and closes the store. */
 async function withStore(
   flags: StoreFlags,
   context: CliContext,
@@ -63,15 +63,15 @@ async function withStore(
 
 const at = (ms: number): string => new Date(ms).toISOString();
 
-/** Returns the record without its body, and with times in ISO 8601. */
+/** Returns the stored event without its body, and with times in ISO 8601. */
 function plain({ body: _body, ...record }: SeenEvent): object {
   const { insertedAt, notBefore, leaseUntil } = record;
   return { ...record, insertedAt: at(insertedAt), notBefore: at(notBefore), leaseUntil: at(leaseUntil) };
 }
 
 /**
- * Returns the record for a terminal, without control characters. `lastError` is a handler's text, and other members
- * come from a sender.
+ * Returns the stored event without its body and without terminal control characters. Its texts come from handlers and
+ * senders.
  */
 const withoutControls = ({ body: _body, ...record }: SeenEvent): SeenEvent => inLines(record);
 
@@ -113,7 +113,7 @@ async function show(sender: string, key: string, inbox: StoreInbox): Promise<Rep
   if (!found) return absent(sender, key);
   const record = await withIds(found);
   const body = record.body && new TextDecoder().decode(record.body);
-  // The body is printed whole and indented, so that none of its lines can look like one of ours.
+  // Every line of the body is indented, so that it cannot be mistaken for output of this tool.
   const shown = body?.split(/\r?\n/).map((line) => `  ${printableText(line, Infinity)}`);
   const facts = Object.entries(plain(record)).map(
     ([name, value]) => `${name.padEnd(12)} ${inLine(String(value))}`,
@@ -125,7 +125,7 @@ async function show(sender: string, key: string, inbox: StoreInbox): Promise<Rep
   };
 }
 
-/** The text for each result: its meaning, and what to do next. */
+/** The message for each result of `redrive` and `discard`: its meaning, and what to do next. */
 const TOLD: Readonly<Record<string, string>> = {
   queued:
     "Queued, with all of its attempts: a worker (mode 'inbox') runs it. If all receivers run in mode 'inline', call receiver.inbox.redrive(sender, key) in one of them.",
@@ -144,7 +144,10 @@ const redrive = async (sender: string, key: string, inbox: StoreInbox): Promise<
 const discard = async (sender: string, key: string, inbox: StoreInbox): Promise<Report> =>
   changed(await inbox.discard(sender, key, DAY_MS), 'It runs, or is done: there is nothing to discard.');
 
-/** The most events that are counted. An outage leaves fewer. The limit ends a count that reads page by page. */
+/**
+ * The largest number of events that are counted for one state. It is far above the number that an outage leaves.
+ * Without it, a count would read page after page.
+ */
 const COUNTED_MOST = 1_000_000;
 
 function statsReport({ queued, leased, dead, senders, isComplete }: InboxStats): Report {
@@ -182,7 +185,7 @@ function manyReport(state: string, done: string, counted: ManyResult<string>, re
   };
 }
 
-/** Returns the note about queued events: they wait for a worker, and receivers in mode `inline` have none. */
+/** Returns a note if events were queued again: a worker must run them, which receivers in mode `inline` do not have. */
 const notes = (results: object): readonly string[] =>
   'queued' in results
     ? [
@@ -195,7 +198,7 @@ interface ManyVerb {
   readonly act: (record: InboxRecord, inbox: StoreInbox, state: 'dead' | 'queued') => Promise<string>;
 }
 
-/** First counts the events. With `--yes` it then changes them. */
+/** First counts the matching events. With `--yes`, it then redrives or discards them. */
 async function many(flags: ManyFlags, { done, act }: ManyVerb, inbox: StoreInbox): Promise<Report> {
   const { state = 'dead', sender, before, error = '' } = flags;
   const filter = {
@@ -227,7 +230,7 @@ function addRecordVerb(parent: Command, run: RunVerb, name: string, summary: str
   );
 }
 
-/** Refuses an empty text. Otherwise an empty variable of the shell would select every event. */
+/** Refuses an empty text, because an empty variable of the shell would otherwise select every event. */
 function filled(text: string): string {
   if (text === '') throw new InvalidArgumentError('Expected a text that is not empty.');
   return text;
@@ -247,7 +250,7 @@ function addManyVerb(parent: Command, run: RunVerb, name: string, summary: strin
   );
 }
 
-/** Declares `inbox list|show|stats|redrive|discard|redrive-many|discard-many`. */
+/** Adds the commands `inbox list|show|stats|redrive|discard|redrive-many|discard-many`. */
 export function addInbox(parent: Command, run: RunVerb): void {
   const verb = addVerb(parent, 'list', 'events by state, oldest first', [
     'inbox list --sqlite webhooks.db',

@@ -1,5 +1,5 @@
-// Opens the store of a receiver by the flags of a verb. It refuses a file or URL that is not a receiver's store. The
-// verbs `inbox`, `tasks`, `owed` and `state` use it.
+// Opens the store of a receiver by the flags of a command. It refuses a file or URL that is not a receiver's store. The
+// commands `inbox`, `tasks`, `owed` and `state` use it.
 import type { Command } from 'commander';
 import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
@@ -13,18 +13,18 @@ import { type CliContext, UsageError } from '../shell.ts';
 import { messageOf } from '../../shared/errors.ts';
 
 /**
- * Finds the tables of a store. Several names are checked, because a single one may belong to another application. A
- * store makes its tables in one transaction (`stores/sqlite/schema`); `record` is of version 1.
+ * Selects the names of a store's tables; `webhook_record` is a table of version 1. A store makes at least two tables in
+ * one transaction (`stores/sqlite/schema`), so a single one may belong to another application.
  */
 const TABLES = `SELECT name FROM sqlite_master WHERE type = 'table'
   AND name IN ('webhook_schema', 'webhook_row', 'webhook_record')`;
 
-/** The wait while another connection recovers or checkpoints the file. Ms. */
+/** The time to wait while another connection recovers or checkpoints the file. Ms. */
 const BUSY_MS = 2000;
 
 /**
  * Counts the tables of a store in a file.
- * @param open makes a read-only connection, because the file may be another application's database.
+ * @param open opens a read-only connection, because the file may be another application's database.
  */
 function tablesOf(open: () => DatabaseSync): number {
   const db = open();
@@ -56,7 +56,10 @@ function requireTables(given: string, open: () => DatabaseSync): void {
   }
 }
 
-/** The flags for the store. Exactly one store is given. `true`: its URL is in the environment. */
+/**
+ * The flags that choose the store. Exactly one store must be given. The value `true` means that its URL is in the
+ * environment.
+ */
 export interface StoreFlags {
   readonly sqlite?: string;
   readonly postgres?: string | true;
@@ -78,7 +81,7 @@ interface Made {
   readonly end: () => unknown;
 }
 
-/** The beginnings of each server's URL. Messages show the first as an example. */
+/** The protocols that each server's URL may have. Messages show the first as an example. */
 const SCHEMES = {
   postgres: ['postgres:', 'postgresql:'],
   mysql: ['mysql:'],
@@ -87,10 +90,13 @@ const SCHEMES = {
 
 type Server = keyof Clients;
 
-/** The path of a socket, which drivers accept instead of a URL. */
+/** Matches the path of a Unix socket, which drivers accept instead of a URL. */
 const SOCKET = /^\/[^/@]/;
 
-/** Returns the URL of a server. It may contain a password, so no message repeats any part of it. @throws UsageError */
+/**
+ * Returns the URL of a server. Error messages repeat no part of it, because it may contain a password. @throws
+ * UsageError
+ */
 function urlOf(server: Server, given: string | true, variable: string, context: CliContext): string {
   const url = given === true ? (context.env[variable] ?? '') : given;
   if (url === '') {
@@ -110,8 +116,8 @@ const unreadable = (server: Server, cause?: unknown): UsageError =>
   );
 
 /**
- * The limits of a connection pool. The command ends only when all connections have ended, so a silent server must not
- * block it. Ms.
+ * The limits of a connection pool, times in ms. The command ends only when all connections have ended, so a silent
+ * server must not block it.
  */
 const POOL = { connections: 2, connectMs: 5000, queryMs: 5000 };
 
@@ -134,7 +140,7 @@ async function sqlite(given: string, context: CliContext): Promise<Made> {
       `${given}: there is no such file. Expected the database that the receiver's sqliteStore has.`,
     );
   }
-  // These are loaded only when needed, because some versions of Node warn that node:sqlite is experimental.
+  // Both modules are loaded only when needed, because some versions of Node warn that node:sqlite is experimental.
   const [{ DatabaseSync }, { sqliteStore }] = await Promise.all([
     import('node:sqlite'),
     import('../../stores/sqlite.ts'),

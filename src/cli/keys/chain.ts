@@ -16,16 +16,19 @@ import { countedKeys, publisherSets } from './pinned.ts';
 import { movingNotes, recorded } from './moving.ts';
 import { checkRevocations, type RevocationState } from './revocations.ts';
 
-/** A key with which the seller's deliveries are verified, and the reasons against using it. */
+/** A key with which a receiver verifies the seller's deliveries, and the reasons against accepting it. */
 export interface ChainKey {
   readonly kid: string;
   readonly source: 'JWKS' | 'adagents.json';
   /**
-   * The editions whose receivers accept the key (check 8). If the list is empty, no receiver accepts it, and
-   * `invalidReason` says why.
+   * The protocol editions (versions) whose receivers accept the key in check 8. If the list is empty, no receiver
+   * accepts the key, and `invalidReason` says why.
    */
   readonly editions: readonly EditionName[];
-  /** True if a receiver with the given edition, or without one, accepts the key. */
+  /**
+   * True if a receiver accepts the key with the edition (protocol version) in the flags, or without one if the flags
+   * set none.
+   */
   readonly accepted: boolean;
   readonly invalidReason?: string;
   readonly revoked: boolean;
@@ -45,9 +48,9 @@ export interface Chain {
   readonly notes: readonly string[];
   /** The protocol version whose rules decide if a receiver accepts a key; undefined if none is set. */
   readonly edition: EditionName | undefined;
-  /** True if a copy of the agent's keys could be fetched. */
+  /** True if keys of the agent were found: its JWKS was fetched, or pins of publishers replace the JWKS. */
   readonly isReachable: boolean;
-  /** The keys themselves, for `explain`. */
+  /** The keys that a receiver would use, for `explain`. */
   readonly jwks: readonly Jwk[];
 }
 
@@ -109,7 +112,7 @@ interface Published {
   readonly trouble?: string;
 }
 
-/** Follows steps 1 to 4 (verification.md §5.1 to §5.4). */
+/** Finds and fetches the agent's JWKS, starting at its agent URL (steps 1 to 4, verification.md §5.1 to §5.4). */
 async function published(
   documents: Documents,
   sender: SenderEntry,
@@ -127,7 +130,7 @@ async function published(
   return { listing, trouble: `JWKS at ${location.jwksUri}: ${answer.reason}` };
 }
 
-/** If there is no JWKS, notes the reason. */
+/** Reports why there is no JWKS: as a note if the keys are pinned, otherwise as a fault. */
 function noteTrouble(
   trouble: string | undefined,
   isPinned: boolean,

@@ -1,5 +1,5 @@
-// Fetches documents of a seller under the receiver's own rules, and lists what was found. The chain of keys and the
-// check of revocation lists use it.
+// Fetches documents of a seller under the receiver's own rules, and lists the results. `chain.ts` and `revocations.ts`
+// use it.
 import type { KeyFetch } from '../../keys/key-resolver.ts';
 import { type CopyResult, type DocumentKind, failedFetch } from '../../keys/document.ts';
 import { ageSeconds, lifetimeMs } from '../../keys/lifetimes.ts';
@@ -12,7 +12,7 @@ export interface Link {
   readonly url: string;
   /** `absent`: not published, which is allowed. */
   readonly state: 'good' | 'absent' | 'faulty' | 'unreachable';
-  /** The fault of the document. */
+  /** The fault of the document; if `state` is `good`, a warning about it. */
   readonly fault?: string;
   readonly bytes?: number;
   /** The URL to which redirects led. */
@@ -29,7 +29,7 @@ export interface Link {
   readonly freshMs?: number;
 }
 
-/** Fetches documents under the receiver's own rules, and lists what was found. */
+/** Fetches documents under the receiver's own rules, and lists the results. */
 export interface Documents {
   readonly links: Link[];
   load<T>(kind: DocumentKind<T>, url: string): Promise<CopyResult<T>>;
@@ -48,7 +48,7 @@ const DEADLINE_MS = 10_000;
 /** Returns the facts about caches and time in the headers of the answer. */
 function headerFacts(headers: Headers, now: number): Partial<Link> {
   const date = Date.parse(headers.get('date') ?? '');
-  // An answer from a cache has the `Date` at which it entered the cache, so its age is added.
+  // A cache repeats the `Date` of the answer that it stored, so the time since then (`Age`) is added.
   const clockAheadMs = (Math.round((date - now) / 1000) + ageSeconds(headers)) * 1000;
   const lastModified = headers.get('last-modified');
   const cacheControl = headers.get('cache-control');
@@ -99,7 +99,8 @@ export function createDocuments({ fetch: fetchUrl, allowLoopback, now }: Documen
         return parsed;
       }
       order += 1;
-      // As in `document-fetch`, a document that states the time of its next issue is used until that time.
+      // Some documents state the time of their next issue. Such a document is used until that time, as in a receiver
+      // (`document-fetch`).
       const until = kind.dueAt?.(parsed.value, began) ?? began + lifetimeMs(fetched.headers, kind.life);
       const freshMs = until - began;
       const fault = 'warning' in parsed ? parsed.warning : undefined;

@@ -1,4 +1,4 @@
-// The verbs `proto-webhooks keys check` and `keys generate`.
+// The commands `proto-webhooks keys check` and `keys generate`.
 import { type Command, Option } from 'commander';
 import { writeFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
@@ -46,7 +46,7 @@ export function blockingFaults(chain: Chain, other: Chain): string[] {
 
 /**
  * Returns a note about key ids that both sellers publish. At one URL of a receiver, only one of the sellers can use
- * each.
+ * such a key id.
  */
 export function sharedNotes(chain: Chain, other: Chain): string[] {
   const own = kidsOf(chain);
@@ -73,7 +73,7 @@ export interface ChainFlags {
   readonly dns?: NameLookUp;
 }
 
-/** The flags that correspond to the options which a receiver's errors name. */
+/** Patterns that find a receiver's option in an error message, and the flag that replaces it in the message. */
 const FLAG_NAMES: readonly (readonly [option: RegExp, flag: string])[] = [
   [/^senders\[0\]\.agentUrl\b/, 'agent URL'],
   [/^senders\[0\]\.brandJsonUrl\b/, '--brand-json'],
@@ -118,7 +118,8 @@ async function walked(
 }
 
 /**
- * Follows the chain of an agent. @throws UsageError if the first document, which is required, cannot be fetched at all.
+ * Fetches the documents from an agent URL to its keys, and judges them.
+ * @throws UsageError if the first document, which is required, cannot be fetched at all.
  */
 export async function chainOf(
   agentUrl: string,
@@ -197,7 +198,10 @@ interface CheckFlags extends ChainFlags {
   readonly json?: boolean;
 }
 
-/** Compares the chain with those of other sellers: finds shared key ids, and reasons not to use one URL for both. */
+/**
+ * Compares the keys of a seller with those of the sellers in `--beside`. Finds shared key ids, and reasons not to use
+ * one URL for both.
+ */
 async function besides(
   chain: Chain,
   flags: CheckFlags,
@@ -229,7 +233,6 @@ async function check(agentUrl: string, flags: CheckFlags, context: CliContext): 
   };
 }
 
-/** Declares `keys check AGENT_URL`. */
 export function addKeysCheck(parent: Command, run: RunVerb): void {
   addChainFlags(
     addVerb(
@@ -274,7 +277,7 @@ export function addChainFlags(verb: Command): Command {
 export interface ProbeKey {
   readonly kid: string;
   readonly alg: SignatureAlgorithm;
-  /** The value of `<protocol>_use`. */
+  /** The purpose of the key, which is published as its member `<protocol>_use`. */
   readonly purpose: string;
 }
 
@@ -336,7 +339,6 @@ async function generate(flags: GenerateFlags, context: CliContext): Promise<Repo
   return { ok: true, json: { keys: open }, text: () => asText(open) };
 }
 
-/** Declares `keys generate`. */
 export function addKeysGenerate(parent: Command, run: RunVerb): void {
   addVerb(parent, 'generate', 'make a signing key, or the keys for `vectors probe`', [
     'keys generate --out seller.private.json > jwks.json',

@@ -1,5 +1,5 @@
-// Notes if a sender's documents lead to different URLs when they are fetched a second time. The chain of keys uses it
-// for `proto-webhooks keys check`.
+// Reports if a seller's documents name another URL when they are fetched a second time. `chain.ts` uses it for
+// `proto-webhooks keys check`.
 import { MAX_URL_BYTES, printableName } from '../../codec/printable.ts';
 import { createLocate } from '../../keys/agent-location.ts';
 import type { CopyResult, DocumentKind } from '../../keys/document.ts';
@@ -10,13 +10,13 @@ import type { Documents, DocumentsOptions } from './documents.ts';
 
 type Load = Documents['load'];
 
-/** Documents that were fetched, and whose answers can be read again without a request. */
+/** A fetcher of documents that remembers its answers. */
 interface Recorded extends Documents {
-  /** Returns the first answer again, without a request. */
+  /** Returns the remembered answer, without a request. */
   readonly again: Load;
 }
 
-/** Wraps documents so that their answers are kept. */
+/** Returns a fetcher that fetches with `documents` and remembers the answers. */
 export function recorded(documents: Documents): Recorded {
   const known = new Map<string, CopyResult<unknown>>();
   return {
@@ -31,7 +31,7 @@ export function recorded(documents: Documents): Recorded {
   };
 }
 
-/** Returns the URLs to which the documents of a sender lead, by the document that names them. */
+/** Returns the URLs that the documents of a seller name. Each key of the map tells which document names the URL. */
 async function placesOf(
   load: Load,
   sender: SenderEntry,
@@ -55,8 +55,8 @@ async function placesOf(
 }
 
 /**
- * Fetches the documents a second time, and notes each URL that differs from the first time.
- * @param documents fetches them.
+ * Fetches the documents a second time, and returns a note about the first URL that differs from the first time.
+ * @param documents fetches them anew.
  */
 export async function movingNotes(
   { again }: Recorded,

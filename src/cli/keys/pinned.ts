@@ -1,5 +1,5 @@
-// Reads the keys that publishers pin for an agent, and finds the keys that are used with these pins (verification.md
-// §5.5). The chain of keys uses it.
+// Reads the keys that publishers pin for an agent: the only keys of the agent that they declare valid. Finds the keys
+// that a receiver then uses (verification.md §5.5). `chain.ts` calls it.
 import { revokedSince, sameMaterial } from '../../auth/rfc9421/revoked-at.ts';
 import { canonicalJson } from '../../codec/canonical-json.ts';
 import { quoted } from '../../codec/printable.ts';
@@ -13,7 +13,7 @@ import type { Protocols } from '../../shared/wire-names.ts';
 import type { SenderEntry } from '../../config/sender-entry.ts';
 import type { Documents } from './documents.ts';
 
-/** Reads the keys that each publisher pins for the agent. */
+/** Fetches the file of each publisher, and returns the keys that it pins for the agent. Adds faults to `faults`. */
 export async function publisherSets(
   documents: Documents,
   sender: SenderEntry,
@@ -34,13 +34,13 @@ export async function publisherSets(
     if (unlisted !== undefined)
       faults.push(`adagents.json at ${url}: ${unlisted}. Deliveries are answered 503.`);
     if (typeof set === 'string') faults.push(`adagents.json at ${url}: what it pins cannot be used: ${set}.`);
-    // Different keys with the same kid are a pin too, although none of them can be used.
+    // Different keys with the same kid count as pinned too, although a receiver can use none of them.
     if (typeof set === 'object') sets.push(set);
   }
   return sets;
 }
 
-/** The keys that are used, with notes about them. */
+/** The keys that a receiver uses, with notes about them for the user. */
 export interface CountedKeys {
   readonly jwks: readonly Jwk[];
   readonly source: 'JWKS' | 'adagents.json';
@@ -50,7 +50,7 @@ export interface CountedKeys {
 interface Counting {
   readonly sender: SenderEntry;
   readonly protocols: Protocols;
-  /** The JWKS; undefined if it cannot be fetched. */
+  /** The agent's JWKS; undefined if it cannot be fetched. */
   readonly published: KeySet | undefined;
   readonly sets: readonly KeySet[];
 }
@@ -81,8 +81,8 @@ function narrowedKeys({ sender, published, sets }: Counting): CountedKeys {
 }
 
 /**
- * Returns the key with the earliest `revoked_at` that any publisher gives it: one revocation is enough (verification.md
- * §2.9).
+ * Returns the key with the earliest `revoked_at` that any publisher states for it, because one revocation is enough
+ * (verification.md §2.9).
  */
 function revokedFirst(jwk: Jwk, others: readonly Jwk[]): Jwk {
   let first: Jwk = jwk;

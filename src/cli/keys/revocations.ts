@@ -1,5 +1,4 @@
-// Finds the operator's revocation lists at the URLs that a receiver would use, and judges them. The chain of keys uses
-// it.
+// Finds the operator's revocation lists at the URLs that a receiver would use, and judges them. `chain.ts` uses it.
 import type { Jwk } from '../../crypto/engine.ts';
 import type { Copy } from '../../keys/document.ts';
 import {
@@ -19,12 +18,12 @@ export interface RevocationState {
   readonly state: 'fresh' | 'stale' | 'none' | 'unknown';
   readonly kids: readonly string[];
   /**
-   * Set for `unknown`: the configuration names a list, or a list or the beginning of one is served. Deliveries are then
-   * answered 503.
+   * Present if `state` is `unknown`. If true, a receiver requires the list, and answers deliveries with 503. It does so
+   * if the configuration names a list, or if a list or the beginning of one was served.
    */
   readonly required?: boolean;
   readonly signed?: boolean;
-  /** ISO 8601. */
+  /** The time of the list's last update, ISO 8601. */
   readonly updated?: string;
   readonly nextUpdate?: string;
 }
@@ -34,9 +33,12 @@ export interface RevocationCheck {
   readonly protocols: Protocols;
   readonly documents: Documents;
   readonly sender: SenderEntry;
-  /** The brand.json beside which the list is published. */
+  /**
+   * The URL of the brand.json that lists the agent; the revocation list is published beside it. Undefined if none was
+   * found.
+   */
   readonly listing: string | undefined;
-  /** The operator's keys. */
+  /** The operator's keys, with which a signed list is verified. */
   readonly jwks: readonly Jwk[];
   /** True if publishers pin the keys, so that deliveries are verified without the operator's documents. */
   readonly pinned: boolean;
@@ -99,7 +101,7 @@ async function listAt(
   const empty = answer.ok && answer.copy.value.list === undefined;
   documents.links.push(...own.links.map((link) => (empty ? asAbsent(link) : link)));
   if (!answer.ok) {
-    // A list that is not configured becomes required only after it was served once.
+    // While keys are pinned, a list that the configuration does not name becomes required only after one was served.
     const optional = check.pinned && named === undefined;
     if (optional) notes.push(`revocation list at ${url}: ${answer.reason}. Required once it was served.`);
     else {
@@ -111,7 +113,7 @@ async function listAt(
   return stateOf(answer.copy, url, check, faults);
 }
 
-/** Returns the state of a list that is served. */
+/** Judges a list that was fetched, by its signature and its age. */
 async function stateOf(
   { fetchedAt: began, value }: Copy<PublishedList>,
   url: string,
@@ -129,7 +131,7 @@ async function stateOf(
   if (stale)
     faults.push(`revocation list at ${url}: stale since its next_update. Deliveries are answered 503.`);
   return {
-    // A list that is not accepted was served all the same, so a list is required from then on.
+    // A list that is not accepted was served all the same, so a receiver requires a list from then on.
     ...(invalidReason === undefined
       ? { state: stale ? 'stale' : 'fresh', kids: [...list.kids] }
       : { state: 'unknown', kids: [], required: true }),

@@ -1,14 +1,18 @@
-// Prints the account of media buys and tasks as text for a terminal. `proto-webhooks owed` calls it.
+// Formats the account (a list of the reports and task results that sellers still owe) as text for a terminal.
+// `proto-webhooks owed` calls it.
 import type { Account } from '../../reconcile/account.ts';
 import type { BuyTotals } from '../../registrations/streams.ts';
 import { isWhole, type StreamAccount } from '../../reconcile/stream-account.ts';
 import type { TaskCounts } from '../../reconcile/tasks-account.ts';
 import { inLines, type Paint } from '../shell.ts';
 
-/** The most lines that are printed for a media buy, and the most operations; `--json` has all. */
+/**
+ * The largest number of lines that are printed for one media buy, and of operations that are printed; `--json` prints
+ * all.
+ */
 const SHOWN = 20;
 
-/** The account with all its pages joined. */
+/** The account of what sellers still owe, with all its pages joined. */
 export type WholeAccount = Omit<Account, 'next'> & Required<Pick<Account, 'tasks'>>;
 
 /** Returns the most severe state of a media buy. */
@@ -27,7 +31,7 @@ function cellsOf(stream: StreamAccount): readonly string[] {
   return [stateOf(stream), ...counts.map(String), frequency ?? 'none', zone.value];
 }
 
-/** Returns the lines about a media buy: its faults, and each missing window. */
+/** Returns the lines about a media buy: its faults, and each missing report window. */
 function linesOf(stream: StreamAccount): readonly string[] {
   const { missing, held, unverifiable, final, closedAt, totals, impairments } = stream;
   const lines = [
@@ -86,7 +90,10 @@ function age(ms: number): string {
   return `${Math.floor(ms / unit)} ${name}`;
 }
 
-/** Returns one line for each operation that needs attention, and one for the seller with the oldest open operation. */
+/**
+ * Returns one line for each operation (call of a seller) that needs attention, and one for the seller with the oldest
+ * open operation.
+ */
 function taskLines({
   ended,
   open,

@@ -1,4 +1,4 @@
-// The verb `proto-webhooks owed`: prints the whole account of a store.
+// The command `proto-webhooks owed`: prints the reports and task results that sellers still owe, according to a store.
 import type { Command } from 'commander';
 import { loadHashes } from '../../crypto/native-hashes.ts';
 import { accountOf, type AccountSource } from '../../reconcile/account.ts';
@@ -19,11 +19,11 @@ interface OwedFlags extends StoreFlags {
   readonly json?: boolean;
 }
 
-/** The page size. The whole account is printed, so all pages are read. */
+/** The number of media buys in one page. All pages are read, because the whole account is printed. */
 const PAGE = 1000;
 const NO_TASKS: TaskCounts = { ended: 0, open: 0, unresolved: 0, orphaned: 0, attention: [], sellers: [] };
 
-/** Reads all pages, and joins them. The times are those of the first page. */
+/** Reads all pages of the account, and joins them. The time `asOf` and the tasks are those of the first page. */
 async function wholeAccount(source: AccountSource, flags: OwedFlags): Promise<WholeAccount> {
   const { seller: agentUrl, mediaBuy: mediaBuyId } = flags;
   const since = flags.since === undefined ? undefined : instant('--since', flags.since);
@@ -78,7 +78,6 @@ async function owed(flags: OwedFlags, context: CliContext): Promise<Report> {
   }
 }
 
-/** Declares `owed`. */
 export function addOwed(parent: Command, run: RunVerb): void {
   const verb = addVerb(parent, 'owed', 'report windows that media buys owe: what came, and what is missing', [
     'owed --sqlite webhooks.db',

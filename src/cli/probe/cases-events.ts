@@ -1,5 +1,4 @@
-// The cases of the probe with good deliveries, with repeated deliveries, and with too many deliveries. The probe sends
-// them in this order.
+// Test cases of the probe: valid deliveries, repeated deliveries, and too many deliveries. `probe.ts` sends them.
 import { editionFor, purposesOf } from '../../shared/editions.ts';
 import { protocolFor } from '../../shared/wire-names.ts';
 import { PROFILE_COMPONENTS } from '../../sender/sign.ts';
@@ -25,11 +24,14 @@ function accepted(
 
 const completed: Payload = ({ payloads }) => payloads.tool('completed');
 
-/** Writes the same value in a text that `JSON.parse` and `JSON.stringify` would not reproduce. */
+/** Returns a sample event as a JSON text that `JSON.parse` and `JSON.stringify` would not reproduce byte for byte. */
 const spaced: Payload = ({ payloads }) =>
   `{ "z": 1.0, ${JSON.stringify(payloads.tool('completed'), undefined, 1).slice(1).replace('create_media_buy', 'create\\u005fmedia_buy')}\n`;
 
-/** Deliveries that every receiver must accept. */
+/**
+ * Test cases with valid deliveries, which a receiver must accept. The only exception is `request-key`: the receiver's
+ * edition (protocol version) decides about it.
+ */
 export const ACCEPTED_CASES: readonly ProbeCase[] = [
   accepted('tool-completed', 'a completed task, tool transport', completed),
   accepted('tool-submitted', 'a submitted task, tool transport', ({ payloads }) =>
@@ -82,7 +84,7 @@ async function changed(kit: ProbeKit): ReturnType<ProbeKit['send']> {
   return kit.send(await kit.sign({ ...event, message: 'not what it said before' }));
 }
 
-/** Deliveries that are sent more than once, in part or as a whole. */
+/** Test cases that repeat a whole delivery, or a part of it: its nonce, its event or its task. */
 export const REPEATED_CASES: readonly ProbeCase[] = [
   {
     name: 'duplicate',
@@ -168,7 +170,7 @@ export const REPEATED_CASES: readonly ProbeCase[] = [
   },
 ];
 
-/** The case with too many deliveries. It is the last one, because deliveries after it may be refused too. */
+/** The test case with too many deliveries. It comes last, because the receiver may refuse later deliveries too. */
 export const RATE_CASE: ProbeCase = {
   name: 'rate',
   sends: 'more deliveries than the cap allows',

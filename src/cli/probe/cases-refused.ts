@@ -1,17 +1,18 @@
-// The cases of the probe with wrong deliveries, made from the table that the fake seller, the vectors and the fuzzer
-// use too. The probe sends them in the order of the receiver's checks.
+// Test cases of the probe with wrong deliveries, made from the table of mistakes in `testing/mistakes.ts`. `probe.ts`
+// sends them in the order of the receiver's checks.
 import { toldCode, type WrongDelivery } from '../../testing/mistake-row.ts';
 import { mistakesFor } from '../../testing/mistakes.ts';
 import type { Expected, ProbeCase, ProbeKit } from './probe-kit.ts';
 
 /**
- * Other statuses that pass for a wrong method: a framework with a route only for POST answers before the receiver does.
+ * Further statuses that pass for a wrong method: a framework with a route only for POST answers before the receiver
+ * does.
  */
 const NO_ROUTE = {
   404: 'the route takes only POST; a route for every method (app.all) lets the receiver answer 405 with Allow: POST',
 };
 
-/** Other statuses that pass for a wrong host: a server for several hosts may refuse an unknown host itself. */
+/** Further statuses that pass for a wrong host: a server for several hosts may refuse an unknown host itself. */
 const NO_HOST = Object.fromEntries(
   [400, 403, 404, 421].map((status) => [status, 'refused before it reached the receiver']),
 );
@@ -22,8 +23,8 @@ const NOTED: Readonly<Record<string, Expected['orStatus']>> = {
 };
 
 /**
- * Returns the expected code. If the host check is off, only the configured URL is used, so the signature fails instead
- * (verification.md §4.12).
+ * Returns the expected error code of a wrong delivery. If the receiver does not check `Host`, the signature fails
+ * instead, because the receiver uses only its configured URL (verification.md §4.12).
  */
 const codeAt = (row: WrongDelivery, hostCheck: ProbeKit['hostCheck']): string | undefined =>
   row.part === 'host' && hostCheck === 'off' ? 'webhook_signature_invalid' : toldCode(row);
@@ -43,7 +44,7 @@ function asCase([name, row]: readonly [string, WrongDelivery]): ProbeCase {
 }
 
 /**
- * The case for a receiver with several hosts: a delivery that is signed for one host is accepted at no other
+ * The test case for a receiver with several hosts: a delivery that is signed for one host is accepted at no other
  * (verification.md §4.16).
  */
 export const OTHER_URL_CASE: ProbeCase = {
@@ -59,5 +60,5 @@ export const OTHER_URL_CASE: ProbeCase = {
   },
 };
 
-/** The cases from the table of wrong deliveries, in the order of the receiver's checks. */
+/** The test cases from the table of wrong deliveries, in the order of the receiver's checks. */
 export const REFUSED_CASES: readonly ProbeCase[] = mistakesFor('probe').map(asCase);

@@ -1,5 +1,5 @@
-// Provides the keys with which a command signs, so that the receiver under test can find them. It explains answers that
-// suggest that the receiver lacks the keys. `proto-webhooks vectors probe` and `send` call it.
+// Makes the keys with which a command signs available to the receiver under test. Also explains answers that suggest
+// that the receiver lacks the keys. `proto-webhooks vectors probe` and `send` call it.
 import { ConfigError } from '../../shared/errors.ts';
 import { protocolFor } from '../../shared/wire-names.ts';
 import type { Jwk } from '../../sender/sign.ts';
@@ -14,9 +14,12 @@ export interface Identity {
   readonly how: 'pins' | 'agent-url' | 'fake-seller';
   /** The configuration that the receiver needs, ready to paste. */
   readonly config: string;
-  /** Returns the number of the receiver's requests for documents here; undefined if it fetches them from elsewhere. */
+  /**
+   * Returns the number of document requests that the receiver has sent to this process; absent if the documents are
+   * elsewhere.
+   */
   readonly fetches?: () => number;
-  /** True if the receiver has requested the revocation list; absent if none is served here. */
+  /** Returns true if the receiver has requested the revocation list. Absent: this process serves no list. */
   readonly askedForList?: () => boolean;
   readonly close: () => Promise<void>;
 }
@@ -63,9 +66,10 @@ async function served(port: number, keys: readonly Jwk[], protocol: string | und
 }
 
 /**
- * Provides the keys in the way that the flags choose.
+ * Makes the keys available to the receiver in the way that the flags choose: as pins, at an agent URL or by a fake
+ * seller.
  * @param keys the private keys.
- * @throws UsageError if the port of the fake seller is in use.
+ * @throws UsageError if the port of the fake seller cannot be used.
  */
 export async function identityOf(flags: IdentityFlags, keys: readonly Jwk[]): Promise<Identity> {
   if (flags.fakeSeller !== undefined) return served(flags.fakeSeller, keys, flags.protocol);
@@ -81,7 +85,7 @@ const HOW: Readonly<Record<Identity['how'], string>> = {
     'The receiver needs this agent, whose brand.json is served here during the run, and allowLoopback:',
 };
 
-/** The cases that represent all deliveries with a good signature. */
+/** The names of the test cases whose answers stand for all deliveries with a good signature. */
 const GOOD: readonly string[] = ['tool-completed', 'agent-completed', 'report'];
 
 /** The longest time for which a receiver remembers a failed fetch (verification.md §5.19). Ms. */
@@ -89,7 +93,10 @@ const REMEMBERED_MS = 60_000;
 
 const OUTSIDE = '401 webhook_signature_window_invalid';
 
-/** The fault to report if all deliveries with a good signature get this answer although the keys are known. */
+/**
+ * The faults to report, by the one answer that every good delivery got. For 503, the fault is reported only if the
+ * receiver knows the keys.
+ */
 const WRONG: Readonly<Record<string, (url: string) => string>> = {
   '401 webhook_signature_invalid': (url) =>
     `the receiver verifies for another URL than ${url}, or a proxy in front of it changes a covered header (Content-Type). Its publicUrl has to be exactly that URL.`,
@@ -105,8 +112,8 @@ const WRONG: Readonly<Record<string, (url: string) => string>> = {
 /** Returns the one answer that all deliveries with a good signature got; undefined if they got different ones. */
 function answerToGood(results: readonly ProbeResult[]): string | undefined {
   const answers = new Set(results.filter(({ name }) => GOOD.includes(name)).map(({ answered }) => answered));
-  // If a receiver has no second clock, it answers the third such delivery with 503 `clock_skew`, because its own time
-  // may be wrong.
+  // If its store has no clock, a receiver cannot tell if its own clock is wrong. It then answers the third delivery
+  // outside the time window with 503 `clock_skew`, which is not counted here.
   if (answers.has(OUTSIDE)) answers.delete('503');
   const [only] = answers;
   return answers.size === 1 ? only : undefined;
@@ -116,9 +123,9 @@ function answerToGood(results: readonly ProbeResult[]): string | undefined {
  * Explains a run in which all good deliveries got the same answer and none was accepted. The receiver may not have
  * found the keys, or has another URL or another time.
  * @param url the URL to which deliveries were sent.
- * @param waitedMs the wait for a receiver that remembers a failed fetch.
- * @param firstAnswer the answer to the good delivery before all cases. For 30 s after it, a receiver cannot say that a
- *   key is unknown.
+ * @param waitedMs the longest time that the probe waits for a receiver that remembers a failed fetch.
+ * @param firstAnswer the answer to the good delivery by which the protocol name was chosen; undefined if there is only
+ *   one name. For 30 s after it, a receiver answers 503 instead, because it cannot say yet that a key is unknown.
  */
 export function hintOf(
   results: readonly ProbeResult[],
@@ -151,7 +158,10 @@ export function hintOf(
   return [what, ...fetchHint(identity.fetches?.(), waitedMs), HOW[identity.how], identity.config];
 }
 
-/** Returns the hint about requests for documents. @param asked the number of requests; undefined: unknown. */
+/**
+ * Returns the hint about the receiver's requests for documents.
+ * @param asked the number of these requests; undefined if it is unknown.
+ */
 function fetchHint(asked: number | undefined, waitedMs: number): string[] {
   if (asked === undefined) return [];
   if (asked > 0) return [`Documents were requested here ${asked} times.`];
@@ -162,7 +172,10 @@ function fetchHint(asked: number | undefined, waitedMs: number): string[] {
   ];
 }
 
-/** Returns the faults in the chain of documents that the receiver must follow, as this machine sees them. */
+/**
+ * Fetches the documents that lead from the agent URL to its keys, as the receiver must. Returns the faults that this
+ * machine sees.
+ */
 export async function chainHints(
   agentUrl: string,
   flags: Pick<ChainFlags, 'protocol' | 'edition'>,

@@ -1,5 +1,5 @@
-// Defines a case of the probe and its result, and makes the kit with which cases sign and send deliveries. The probe
-// and the verb `vectors probe` use it.
+// Defines a test case of the probe and its result. Makes the kit: the functions with which test cases sign and send
+// deliveries. `probe.ts` and `probe-verb.ts` use it.
 import { algorithmOfKey } from '../../crypto/algorithms.ts';
 import { KEY_NAMES } from '../../testing/seller-keys.ts';
 import type { EditionName } from '../../shared/editions.ts';
@@ -19,7 +19,7 @@ import { post, type PostResult } from '../../testing/seller-post.ts';
 /** The role of a key in a probe, by its algorithm, purpose and name. */
 export type KeyRole = 'ed25519' | 'p256' | 'request' | 'other' | 'revoked';
 
-/** The functions and settings with which cases are made. */
+/** The functions and settings with which a test case runs. */
 export interface ProbeKit {
   readonly url: string;
   /** A URL of the same receiver at another host; absent if there is none. */
@@ -28,26 +28,32 @@ export interface ProbeKit {
   readonly protocol: string;
   readonly payloads: SamplePayloads;
   readonly keys: Readonly<Partial<Record<KeyRole, Jwk>>>;
-  /** Signs with the first signing key, unless `options.key` says otherwise. */
+  /** Signs with the kit's own key, unless `options.key` names another. */
   readonly sign: (payload: PayloadInput, options?: Partial<SignDeliveryOptions>) => Promise<SignedDelivery>;
-  /** Signs a completed task that contains the mistake. */
+  /** Makes a signed delivery of a completed task, with the given mistake. */
   readonly mistake: (row: WrongDelivery) => Promise<SignedDelivery>;
   readonly send: (delivery: SignedDelivery) => Promise<PostResult>;
-  /** Sends a delivery that must be accepted before the case itself can begin. @throws NotBegun */
+  /**
+   * Sends a delivery that must be accepted before the test case itself can begin.
+   * @throws NotBegun (rejects) if it is not accepted.
+   */
   readonly begin: (delivery: SignedDelivery) => Promise<void>;
   /** Unix ms. */
   readonly now: () => number;
-  /** The receiver's edition for this sender; undefined: none is set. */
+  /** The protocol edition (version) that the receiver has configured for this sender; undefined: none. */
   readonly edition: EditionName | undefined;
-  /** The receiver's setting; `off`: it does not compare `Host` with its URL. */
+  /** The receiver's option `hostCheck`. `off`: the receiver does not compare `Host` with its URL. */
   readonly hostCheck: 'strict' | 'off';
-  /** The most bytes of a body that the receiver accepts. */
+  /** The largest body that the receiver accepts, in bytes. */
   readonly maxBodyBytes: number;
-  /** The number of deliveries that exceeds the receiver's cap; absent: the cap is not probed. */
+  /**
+   * The number of deliveries with which the receiver's cap of nonces per key is tested; it must be above that cap
+   * (`maxNoncesPerKey`). Absent: the test is skipped.
+   */
   readonly rate?: number;
 }
 
-/** Thrown if a case could not begin, because the delivery before it was not accepted. */
+/** Thrown if a test case could not begin, because the delivery that prepares it was not accepted. */
 export class NotBegun extends Error {
   override readonly name = 'NotBegun';
 }
@@ -55,7 +61,7 @@ export class NotBegun extends Error {
 export interface KitOptions extends Pick<ProbeKit, 'url' | 'protocol' | 'edition' | 'maxBodyBytes' | 'now'> {
   readonly rate?: number | undefined;
   readonly otherUrl?: string | undefined;
-  /** Default: `strict`. */
+  /** The receiver's option `hostCheck`. Default: `strict`. */
   readonly hostCheck?: ProbeKit['hostCheck'] | undefined;
   readonly keys: readonly Jwk[];
   /** The address to connect to, if it is not that of `url`. */
@@ -64,8 +70,8 @@ export interface KitOptions extends Pick<ProbeKit, 'url' | 'protocol' | 'edition
 }
 
 /**
- * Sorts keys by role. The revoked key is found by its kid; others by their purpose, under any of the protocol's names,
- * and by their curve.
+ * Assigns keys to the roles in the probe. The revoked key is found by its kid. Other keys are found by their purpose,
+ * under any of the protocol's names, and by their curve.
  */
 export function rolesOf(keys: readonly Jwk[], protocols: Protocols): Partial<Record<KeyRole, Jwk>> {
   const roles: Partial<Record<KeyRole, Jwk>> = {};
@@ -80,7 +86,10 @@ export function rolesOf(keys: readonly Jwk[], protocols: Protocols): Partial<Rec
   return roles;
 }
 
-/** Makes a kit. @param first the key that signs unless a case chooses another. */
+/**
+ * Makes the functions and settings with which test cases run.
+ * @param first the key that signs unless a case chooses another.
+ */
 export function createKit(options: KitOptions, first: Jwk): ProbeKit {
   const { url, otherUrl, protocol, to, timeoutMs, now, rate, edition } = options;
   const { hostCheck = 'strict', maxBodyBytes } = options;
@@ -124,18 +133,20 @@ export interface Expected {
   readonly status: '2xx' | 400 | 401 | 405 | 409 | 413 | 415 | 429 | 503;
   /** The expected code: for 401 in `WWW-Authenticate`, for 400 and 409 in the body. */
   readonly code?: string;
-  /** Other statuses that pass too, each with a note, because a server in front of the receiver may answer first. */
+  /**
+   * Other statuses that pass too, each with a note for the user. A server in front of the receiver may answer first.
+   */
   readonly orStatus?: Readonly<Record<number, string>>;
 }
 
-/** One or several deliveries, and the expected answer to the last one. */
+/** A test case: one or several deliveries, and the expected answer to the last one. */
 export interface ProbeCase {
   /** The stable name, e.g. `replay`. */
   readonly name: string;
-  /** The delivery in words. */
+  /** A description of the delivery. */
   readonly sends: string;
   readonly expect: Expected | ((kit: Pick<ProbeKit, 'edition' | 'hostCheck' | 'protocol'>) => Expected);
-  /** The key or option that the case needs. Without it the case is skipped. */
+  /** The key or option that the test case needs. Without it the case is skipped. */
   readonly needs?: KeyRole | 'rate';
   readonly run: (kit: ProbeKit) => Promise<PostResult>;
 }
@@ -145,19 +156,19 @@ export const ACCEPTED: Expected = { status: '2xx' };
 /** Returns the expected answer 401 with this code. */
 export const refused = (code: string): Expected => ({ status: 401, code });
 
-/** The result of one case. */
+/** The result of one test case. */
 export interface ProbeResult {
   readonly name: string;
   readonly sends: string;
   /** The expected answer, e.g. `401 webhook_signature_replayed`. */
   readonly expected: string;
-  /** The actual answer, in the same form. */
+  /** The actual answer, in the form of `expected`; `-` if the test case was skipped or could not begin. */
   readonly answered: string;
-  /** `undecided`: the answer was 503, as a receiver may answer while it must not fetch keys again. */
+  /** `undecided`: the answer was 503, because the receiver may not fetch keys again yet. */
   readonly verdict: 'pass' | 'fail' | 'skipped' | 'undecided';
-  /** The reason why it did not pass. */
+  /** The reason why the test case did not pass. */
   readonly why?: string;
-  /** A remark about a case that passed. */
+  /** A remark about a test case that passed. */
   readonly note?: string;
 }
 

@@ -1,4 +1,4 @@
-// The verb `proto-webhooks vectors probe`: reads keys, probes each URL of a receiver, and prints the grades.
+// The command `proto-webhooks vectors probe`: reads keys, probes each URL of a receiver, and prints the results.
 import { setTimeout as delay } from 'node:timers/promises';
 import { type Command, Option } from 'commander';
 import { EDITION_NAMES, type EditionName } from '../../shared/editions.ts';
@@ -54,15 +54,15 @@ function countsOf(results: readonly ProbeResult[]): Record<ProbeResult['verdict'
 }
 
 /**
- * Returns the line for one name of the protocol. It is not counted as a case, because a receiver may accept only one
- * name.
+ * Returns the output line for one tried protocol name. It is not counted as a test case, because a receiver may accept
+ * only one name.
  */
 function nameLine({ protocol, answered, goesOn }: NameTried, paint: Paint): string {
   const end = goesOn ? '; the cases use it' : '';
   return `${paint('dim', 'name')}  ${protocol.padEnd(33)} a good delivery under this name  ${paint('dim', `-> ${answered}${end}`)}`;
 }
 
-/** Returns the report of the verb, which says if the receiver passed. */
+/** Returns the report about one URL of a receiver, which says if the receiver passed. */
 export function reportOf(
   url: string,
   results: readonly ProbeResult[],
@@ -108,7 +108,7 @@ interface ProbeFlags extends IdentityFlags {
   readonly json?: boolean;
 }
 
-/** Returns the keys to sign with, and the one that signs unless a case chooses another. */
+/** Returns the keys in the given files, and the one that signs unless a test case chooses another. */
 async function signingKeys(
   flags: ProbeFlags,
   context: CliContext,
@@ -127,7 +127,7 @@ async function signingKeys(
   return { keys, first };
 }
 
-/** Requires that the receiver answers. If it does not, the command is at fault, and not the receiver. */
+/** Sends one delivery. @throws UsageError if nothing answers, because then the URL is wrong, and not the receiver. */
 async function requireReachable(kit: ProbeKit): Promise<void> {
   const { outcome, status } = await kit.send(await kit.sign('{}', { params: { tag: 'probe' } }));
   if (status === undefined) {
@@ -138,8 +138,8 @@ async function requireReachable(kit: ProbeKit): Promise<void> {
 }
 
 /**
- * Returns the wait for keys that are only served while the probe runs. The receiver may remember that they were missing
- * before.
+ * Returns the function that waits until the receiver has the keys. It is needed if this process serves the keys,
+ * because the receiver may remember that they were missing before.
  */
 function waitingFor(
   identity: Identity,
@@ -257,7 +257,6 @@ function addReceiverFlags(verb: Command): Command {
     .option('--max-body-bytes <n>', 'limit of the receiver', whole(1), 1_048_576);
 }
 
-/** Declares `vectors probe URL`. */
 export function addProbe(parent: Command, run: RunVerb): void {
   const verb = addVerb(
     parent,

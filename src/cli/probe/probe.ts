@@ -1,4 +1,4 @@
-// Sends every case to a receiver, one after another, and grades its answers. `proto-webhooks vectors probe` calls it.
+// Sends every test case to a receiver, one after another, and grades its answers. `probe-verb.ts` calls it.
 import { createHash } from 'node:crypto';
 import type { SignedDelivery } from '../../sender/sign.ts';
 import type { PostResult } from '../../testing/seller-post.ts';
@@ -6,7 +6,10 @@ import { ACCEPTED_CASES, RATE_CASE, REPEATED_CASES } from './cases-events.ts';
 import { OTHER_URL_CASE, REFUSED_CASES } from './cases-refused.ts';
 import { type Expected, NotBegun, type ProbeCase, type ProbeKit, type ProbeResult } from './probe-kit.ts';
 
-/** Headers that HTTP itself needs. They are not searched for leaks, because a kid may be as common as `2026`. */
+/**
+ * Headers that HTTP itself needs. They are not searched for leaked key ids, because a key id may be as common as
+ * `2026`.
+ */
 const PLAIN_HEADERS: ReadonlySet<string> = new Set([
   'age',
   'allow',
@@ -21,18 +24,18 @@ const PLAIN_HEADERS: ReadonlySet<string> = new Set([
   'transfer-encoding',
 ]);
 
-/** The shortest digest, in bytes. */
+/** The shortest digest that is searched for, in bytes. */
 const DIGEST_BYTES = 32;
 
-/** Returns the forms in which a digest may be written. */
+/** Returns the forms in which a digest may be written; empty if the digest is too short. */
 function formsOf(digest: Buffer): readonly string[] {
   if (digest.length < DIGEST_BYTES) return [];
   return [digest.toString('hex'), digest.toString('base64').replace(/=+$/, ''), digest.toString('base64url')];
 }
 
 /**
- * Returns the texts that a refusal of this delivery must not repeat: its key id, the digest that it claims, and its
- * real digest.
+ * Returns the texts of a delivery that its refusal must not repeat: the key id, the digest in `Content-Digest`, and the
+ * body's real digest.
  */
 export function secretsIn({ headers, body }: SignedDelivery): readonly string[] {
   const kid = /;keyid="([^"]+)"/.exec(headers['Signature-Input'] ?? '')?.[1];
@@ -80,8 +83,9 @@ const isStatus = (expected: Expected['status'], status: number): boolean =>
   expected === '2xx' ? status >= 200 && status < 300 : status === expected;
 
 /**
- * Returns the fault of a `WWW-Authenticate`; undefined if there is none. contract.md §5.10 writes the code bare,
- * verification.md §2.24 in quotes. Nothing else is allowed there.
+ * Returns the fault of the header `WWW-Authenticate`; undefined if there is none. The header must contain `Signature
+ * error=` and the code, and nothing else. The code may be bare (contract.md §5.10) or in quotes (verification.md
+ * §2.24).
  */
 function challengeInvalidReason(answer: PostResult, code: string): string | undefined {
   const header = answer.headers['www-authenticate'];
@@ -98,7 +102,10 @@ function bodyInvalidReason({ body, code }: PostResult, expected: string): string
   return code === expected ? undefined : `the code is ${code}`;
 }
 
-/** The checks of an answer in addition to its status, by status. */
+/**
+ * Functions that check more of an answer than its status, by that status. Each returns the fault; undefined if there is
+ * none.
+ */
 const WITH: Readonly<Partial<Record<number, (answer: PostResult, code: string) => string | undefined>>> = {
   400: bodyInvalidReason,
   401: challengeInvalidReason,
@@ -109,8 +116,8 @@ const WITH: Readonly<Partial<Record<number, (answer: PostResult, code: string) =
 };
 
 /**
- * Returns the fault of a `WWW-Authenticate` beside another status than 401. Only a 401 may have it, because a seller
- * stops delivering the event at `Signature error=` (verification.md §2.25).
+ * Returns the fault of an answer that has `WWW-Authenticate` although its status is not 401. A seller stops delivering
+ * the event at `Signature error=` (verification.md §2.25).
  */
 function strayChallenge({ status, headers }: PostResult): string | undefined {
   const header = headers['www-authenticate'];
@@ -118,7 +125,10 @@ function strayChallenge({ status, headers }: PostResult): string | undefined {
   return `${status} with WWW-Authenticate (${JSON.stringify(header)}), which only a 401 may have`;
 }
 
-/** Returns the note on an answer that passes although another status was expected. */
+/**
+ * Returns the note for the user if the answer has one of the other statuses that pass (`orStatus`); otherwise
+ * undefined.
+ */
 function noteOn({ status }: PostResult, { orStatus }: Expected): string | undefined {
   return status === undefined ? undefined : orStatus?.[status];
 }
@@ -140,7 +150,7 @@ function gradeAnswer(answer: PostResult, expected: Expected, secrets: readonly s
   return WITH[status]?.(answer, expected.code ?? '') ?? strayChallenge(answer) ?? leakOf(answer, secrets);
 }
 
-/** The settings of the wait for a receiver that remembers a failed fetch. */
+/** Settings of `awaitKeys`, which waits while a receiver remembers that it could not fetch the keys. */
 export interface Patience {
   /** The longest wait in total, ms. A receiver remembers a failed fetch for at most 60 s (verification.md §5.19). */
   readonly ms: number;
@@ -149,14 +159,20 @@ export interface Patience {
   readonly pause: (ms: number) => Promise<void>;
   /** Called once, before the first pause. */
   readonly begins: () => void;
-  /** True if the receiver has requested all other documents that it has to fetch; absent: there are no others. */
+  /**
+   * Returns true if the receiver has requested all documents that the test cases need. Absent: the wait ends once the
+   * answer is no 503.
+   */
   readonly complete?: (() => boolean) | undefined;
 }
 
 /** The shortest and the longest pause between two deliveries, even if `Retry-After` says otherwise. Ms. */
 const PAUSE = { least: 1_000, most: 10_000 } as const;
 
-/** True for a 503 with `Retry-After` that a seller would not take for the end of the event. */
+/**
+ * True for a 503 after which a seller tries again: it has `Retry-After`, and no `WWW-Authenticate`, at which a seller
+ * would stop.
+ */
 function isPutOff({ status, headers }: PostResult): boolean {
   return status === 503 && 'retry-after' in headers && !('www-authenticate' in headers);
 }
@@ -167,9 +183,10 @@ function pauseAfter({ headers }: PostResult): number {
 }
 
 /**
- * Sends one good event, signed anew each time, until the answer is no longer 503. Until then the receiver cannot be
- * judged. Its keys are served only while the probe runs, and it may have requested them earlier in vain.
- * @returns true if the answer was 503 at first and no longer is.
+ * Sends one valid event, signed anew each time, until the answer is no 503 and `patience.complete` returns true, or
+ * until the time is over. A receiver that answers 503 may remember that its keys were missing before the probe served
+ * them.
+ * @returns false if the first answer was no 503, or if the last one still is.
  */
 export async function awaitKeys(kit: ProbeKit, patience: Patience): Promise<boolean> {
   const { ms, now, pause, begins, complete = () => true } = patience;
@@ -187,24 +204,24 @@ export async function awaitKeys(kit: ProbeKit, patience: Patience): Promise<bool
   return !isPutOff(answer);
 }
 
-/** Codes of checks that are made before the protocol name is compared, or after it was found right. */
+/** Error codes that do not show a wrong protocol name: another check than that of the name has failed. */
 const NO_MATTER_OF_NAME: readonly (string | undefined)[] = [
   'webhook_signature_key_unknown',
   'webhook_signature_window_invalid',
 ];
 
-/** The answer to one good event that was sent under one name of the protocol. */
+/** A protocol name under which one valid event was sent, and the receiver's answer. */
 export interface NameTried {
   readonly protocol: string;
   /** The answer, e.g. `401 webhook_signature_tag_invalid`. */
   readonly answered: string;
-  /** True if the cases are sent under this name. */
+  /** True if the test cases are sent under this name. */
   readonly goesOn: boolean;
 }
 
 /**
- * Ranks a name by its answer. Accepted is best, then a refusal or delay for another reason, then a refusal because of
- * the name.
+ * Ranks a protocol name by its answer; 0 is best. An accepted event ranks first, then a refusal or delay for another
+ * reason, then a refusal because of the name.
  */
 function rankOf({ status, code }: PostResult): number {
   if (status !== undefined && isStatus('2xx', status)) return 0;
@@ -212,8 +229,8 @@ function rankOf({ status, code }: PostResult): number {
 }
 
 /**
- * Sends one good event under each name of the protocol, if there are several.
- * @returns the kit with the name that got the best answer (the first of equal ones), and the answers to all names.
+ * Sends one valid event under each name of the protocol, if there are several.
+ * @returns the kit whose name got the best answer (the first of equal ones), and the answers to all names.
  */
 export async function takenKit(
   kits: readonly [ProbeKit, ...ProbeKit[]],
@@ -234,23 +251,24 @@ export async function takenKit(
   return { kit, names };
 }
 
-/** Steps before the cases are sent. */
+/** Functions that are called before the test cases are sent. */
 export interface ProbeStart {
   /** Chooses the kit whose protocol name the receiver accepts. Absent: the given kit is used. */
   readonly choose?: (() => Promise<ProbeKit>) | undefined;
   /**
-   * Waits until the receiver has the keys. Directly after a failed fetch it may not request them again. It resolves
-   * with true if it had to wait, and the receiver has the keys now.
+   * Waits until the receiver has the keys. After a failed fetch, a receiver may wait before it requests them again.
+   * Resolves with true if a wait was needed and the receiver has the keys now.
    */
   readonly awaitKeys?: ((kit: ProbeKit) => Promise<boolean>) | undefined;
 }
 
 /**
- * True for the case that is sent first and only once, because a receiver may fetch the JWKS again only once in 30 s.
+ * True for the test case that is sent first and only once, because a receiver may fetch the JWKS again only once in 30
+ * s.
  */
 const isUnknownKey = ({ name }: ProbeCase): boolean => name === 'unknown-key';
 
-/** Every case, in the order in which they are sent. */
+/** Every test case, in the order in which they are sent. */
 export const PROBE_CASES: readonly ProbeCase[] = [
   ...REFUSED_CASES.filter(isUnknownKey),
   ...ACCEPTED_CASES,
@@ -273,7 +291,10 @@ const COOLING = 'the receiver fetched its keys less than 30 s ago; probe it agai
 const has = (kit: ProbeKit, needs: NonNullable<ProbeCase['needs']>): boolean =>
   needs === 'rate' ? kit.rate !== undefined : kit.keys[needs] !== undefined;
 
-/** Returns the same kit, which also notes the texts that a refusal must not repeat. */
+/**
+ * Returns a copy of the kit that also records the texts (key ids, digests) that a refusal must not repeat. `secrets`
+ * returns them.
+ */
 function listening(kit: ProbeKit): { readonly kit: ProbeKit; readonly secrets: () => readonly string[] } {
   const secrets = new Set(Object.values(kit.keys).map((key) => String(key['kid'])));
   const note = (delivery: SignedDelivery): SignedDelivery => {
@@ -305,7 +326,7 @@ async function runCase(probe: ProbeCase, probeKit: ProbeKit): Promise<ProbeResul
       const note = noteOn(answer, expect);
       return { ...result, answered, verdict: 'pass', ...(note !== undefined && { note }) };
     }
-    // For 30 s after another fetch, a receiver cannot decide about a new keyid (verification.md §5.4).
+    // For 30 s after a fetch, a receiver cannot decide about a new keyid (verification.md §5.4).
     if (isUnknownKey(probe) && isPutOff(answer))
       return { ...result, answered, verdict: 'undecided', why: COOLING };
     return { ...result, answered, verdict: 'fail', why };
@@ -321,23 +342,27 @@ async function runAll(cases: readonly ProbeCase[], kit: ProbeKit): Promise<reado
   return results;
 }
 
-/** Sends every case, one after another, and grades the answers. @param wanted the names of cases; empty: all. */
+/**
+ * Sends the test cases one after another, and grades the answers. @param wanted the names of test cases; empty: all.
+ */
 export async function probeReceiver(
   kit: ProbeKit,
   wanted: readonly string[] = [],
   { choose = async () => kit, awaitKeys = async () => false }: ProbeStart = {},
 ): Promise<ProbeResult[]> {
-  // If the host check is off, a delivery may be meant for either URL, so this case is left out.
+  // Without the host check, a receiver may accept a delivery at the other URL too, so this test case is left out.
   const hasOther = kit.otherUrl !== undefined && kit.hostCheck === 'strict';
   const cases = hasOther ? [...PROBE_CASES, OTHER_URL_CASE] : PROBE_CASES;
   const chosen = cases.filter(({ name }) => wanted.length === 0 || wanted.includes(name));
-  // The case with an unknown keyid comes first, while the receiver has not fetched the keys because of such a keyid.
+  // The test case with an unknown keyid comes first, because a receiver fetches the keys for an unknown keyid at most
+  // once in 30 s.
   const first = chosen.filter(isUnknownKey);
   const early = await runAll(first, kit);
   const taken = await choose();
   const waited = await awaitKeys(taken);
-  // Two kinds of early answers tell nothing, so the case is sent again. While keys could not be fetched, the attempt
-  // was not a fetch that delays the next one. An answer to a name that is not accepted tells nothing either.
+  // The answers in `early` are void if another protocol name was chosen after them. A 503 is void too if the probe had
+  // to wait until the receiver had the keys. The test case can be sent again immediately, because a failed fetch does
+  // not delay the receiver's next one.
   const isVoid = ({ answered }: ProbeResult): boolean =>
     taken !== kit || (waited && answered.startsWith('503'));
   const known = early.some(isVoid) ? await runAll(first, taken) : early;

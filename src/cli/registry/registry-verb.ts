@@ -1,4 +1,5 @@
-// The verbs `proto-webhooks registry …`: badges, diagnostics of compliance runs, and any other endpoint.
+// The commands `proto-webhooks registry …`: read badges, diagnostics of compliance runs, and any other endpoint of the
+// registry.
 import type { Command } from 'commander';
 import {
   createRegistry,
@@ -40,7 +41,9 @@ export function lines(facts: readonly Fact[]): string {
 
 type Row = DiagnosticRow<string>;
 
-/** True for members that contain requests and responses, in which there may be identifiers of accounts and brands. */
+/**
+ * True for the names of members that contain requests and responses, which may hold identifiers of accounts and brands.
+ */
 const isBody = (name: string): boolean => name.endsWith('_jsonb') && name !== 'failed_validations_jsonb';
 
 const withoutBodies = (row: Row): object =>
@@ -51,15 +54,14 @@ const isAboutWebhooks = ({ storyboard_id, phase_id, step_id, task, error_text }:
     /webhook|push.?notification/i.test(text ?? ''),
   );
 
-/**
- * The longest text of a member that is printed, and the longest that is printed beside the member's name. Characters.
- */
+/** The longest JSON of a member that is printed, in characters. */
 const MAX_MEMBER = 4000;
+/** The longest JSON of a member that is printed beside its name, in characters. */
 const MAX_BESIDE = 80;
 
 const isShort = ([, value]: Fact): boolean => JSON.stringify(value).length <= MAX_BESIDE;
 
-/** Returns a member's JSON below the member's name. */
+/** Returns a member's name, and the member's JSON below it. */
 function block([name, value]: Fact): string {
   const json = JSON.stringify(value, undefined, 2);
   const shown = json.slice(0, MAX_MEMBER).split('\n').map(inLine).join('\n');
@@ -225,7 +227,7 @@ function addRegistryVerb(
     .option('--allow-loopback', 'allow http and private addresses');
 }
 
-/** Declares `registry badge|diagnostics|get`. */
+/** Adds the commands `registry badge|diagnostics|get`. */
 export function addRegistry(parent: Command, run: RunVerb): void {
   addRegistryVerb(parent, 'badge', "embed snippets of an agent's badge", [
     'registry badge https://seller.example/mcp sales 3.0 --registry https://registry.example',

@@ -1,4 +1,4 @@
-// The verb `proto-webhooks send`: signs a sample delivery, good or altered, and sends it.
+// The command `proto-webhooks send`: signs a sample delivery, good or altered, and sends it.
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import type { Jwk } from '../../crypto/engine.ts';
 import type { DeliveryReport, TaskStatus } from '../../events/event.ts';
@@ -34,9 +34,9 @@ import {
 
 /** The flags that choose a sample. */
 export interface PayloadFlags {
-  /** Default: `tool`. */
+  /** The envelope of the sample: that of the tool transport or of the agent transport. Default: `tool`. */
   readonly transport?: 'tool' | 'agent';
-  /** Default: `completed`. */
+  /** The status of the task in the sample. Default: `completed`. */
   readonly status?: TaskStatus;
   readonly report?: DeliveryReport['notification_type'];
   readonly family?: SampleFamily;
@@ -213,8 +213,8 @@ function keyOf(flags: SendFlags, keys: readonly Jwk[]): Jwk {
 }
 
 /**
- * Prepares signing with the key, or as a legacy sender. `keys` are all keys that the seller publishes. They are the
- * same as for the probe, because the receiver may be one that was probed.
+ * Returns a function that makes deliveries, signed with a private key or with legacy credentials. Also returns all keys
+ * of `--keys`. The fake seller publishes all of them, as in a probe, so that a receiver that was probed knows them.
  */
 async function maker(
   url: string,
@@ -323,7 +323,6 @@ function addPlanFlags(verb: Command): Command {
     .option('--mistake <name>', 'alter it: wrong-url, unknown-key, not-json, …; ? lists all', mistakeNamed);
 }
 
-/** Declares `send URL`. */
 export function addSend(parent: Command, run: RunVerb): void {
   const verb = addVerb(parent, 'send', 'sign a sample delivery, good or altered, and send it', [
     'send http://127.0.0.1:3000/webhooks/proto --keys seller.private.json',

@@ -1,4 +1,5 @@
-// The verb `proto-webhooks serve`: checks or migrates with a configuration, or receives webhooks until a signal.
+// The command `proto-webhooks serve`: receives webhooks until a signal ends it. With `--check` or `--migrate`, it only
+// checks the configuration or migrates the store.
 import type { Command } from 'commander';
 import { addVerb, type CliContext, MistakesError, type Report, type RunVerb, UsageError } from '../shell.ts';
 
@@ -9,21 +10,21 @@ interface ServeFlags {
   readonly json?: boolean;
 }
 
-/** The parts of `process` that the verb uses. */
+/** The parts of Node's `process` that the command uses. */
 export type ServeProcess = Pick<NodeJS.Process, 'env' | 'cwd' | 'on' | 'off' | 'exit'>;
 
-/** Functions with which the verb prints and ends. */
+/** Functions with which the command prints and ends. */
 export interface ServeHooks {
   /** Prints a line on standard output. */
   readonly print: (line: string) => void;
-  /** Ends the command. @param message one line for people, if a fault was the reason. */
+  /** Ends the command with this exit code. @param message one line for the user, if a fault ended the command. */
   readonly end: (code: number, message?: string) => void;
 }
 
-/** The longest time that the process continues once the verb has ended. Ms. */
+/** The longest time that the process continues once the command has ended. Ms. */
 const LINGER_MS = 500;
 
-/** Loads serve and the YAML parser, which only this verb needs. */
+/** Loads serve and the YAML parser, which no other command needs. */
 const load = async (): Promise<typeof import('../../serve/serve.ts')> => import('../../serve/serve.ts');
 
 /** Reads the configuration. @throws MistakesError */
@@ -56,7 +57,6 @@ async function migrate(flags: ServeFlags, context: CliContext): Promise<Report> 
   return { ok: true, json: { ok: true, text }, text: () => text };
 }
 
-/** Declares `serve`. */
 export function addServe(
   parent: Command,
   run: RunVerb,
@@ -82,7 +82,7 @@ export function addServe(
         const { code, message } = await serve({ ...given, write: print, signals: process, exit });
         return end(code, message);
       } finally {
-        // An open handle in the owner's module must not keep the process running.
+        // An open handle in the owner's sink module must not keep the process running.
         setTimeout(() => process.exit(), LINGER_MS).unref();
       }
     });

@@ -1,4 +1,4 @@
-// The verb `proto-webhooks state`: lists the URLs that sellers were given, and asks one seller if it uses them.
+// The command `proto-webhooks state`: lists the URLs that sellers were given, and asks one seller if it uses them.
 import { type Command, Option } from 'commander';
 import { loadHashes } from '../../crypto/native-hashes.ts';
 import type { CallSeller } from '../../registrations/call-seller.ts';
@@ -34,7 +34,9 @@ interface StateFlags extends StoreFlags {
   readonly json?: boolean;
 }
 
-/** The most names of each kind that are printed; `--json` has up to 100. */
+/**
+ * The largest number of names (of calls, media buys and so on) that are printed for one URL; `--json` has up to 100.
+ */
 const SHOWN = 5;
 
 const iso = (ms: number): string => new Date(ms).toISOString();
@@ -123,7 +125,7 @@ function textOf(page: StatePage, { after }: Pick<StateFlags, 'after'>, paint: Pa
   ].join('\n');
 }
 
-/** Makes the client with which the seller is asked. @throws UsageError */
+/** Makes the client that calls the seller. @throws UsageError */
 async function callerOf(flags: StateFlags, context: CliContext): Promise<CallSeller> {
   const { tokenFile, tokenEnv, transport, allowLoopback } = flags;
   const token = await readSecret({ file: tokenFile, env: tokenEnv }, context);
@@ -138,7 +140,7 @@ async function callerOf(flags: StateFlags, context: CliContext): Promise<CallSel
   }
 }
 
-/** The time limit for an answer. Ms. */
+/** The time limit for an answer of the seller. Ms. */
 const CALL_MS = 60_000;
 
 async function state(flags: StateFlags, context: CliContext): Promise<Report> {
@@ -167,7 +169,6 @@ async function state(flags: StateFlags, context: CliContext): Promise<Report> {
   }
 }
 
-/** Declares `state`. */
 export function addState(parent: Command, run: RunVerb): void {
   const verb = addVerb(parent, 'state', 'URLs that sellers were given, and who is on each', [
     'state --sqlite webhooks.db',

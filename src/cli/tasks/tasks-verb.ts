@@ -1,4 +1,4 @@
-// The verb `proto-webhooks tasks`: lists the operations of a store by state.
+// The command `proto-webhooks tasks`: lists the operations (calls of sellers) in a store by state.
 import { type Command, Option } from 'commander';
 import { loadHashes } from '../../crypto/native-hashes.ts';
 import { listOperations, type OperationQuery } from '../../registrations/list-operations.ts';
@@ -34,7 +34,8 @@ const STATES: readonly TaskFlags['state'][] = [
 ];
 
 /**
- * The states of calls without an answer. An adopted media buy has no status either, but its call was answered long ago.
+ * The states of operations whose call the seller has not answered. An operation that was adopted (its call was made
+ * elsewhere) may have no status either. That call was answered, so its state is not listed here.
  */
 const NOT_ANSWERED: ReadonlySet<OperationSeen['state']> = new Set(['calling', 'orphaned']);
 
@@ -79,7 +80,6 @@ async function list(flags: TaskFlags, context: CliContext): Promise<Report> {
   }
 }
 
-/** Declares `tasks`. */
 export function addTasks(parent: Command, run: RunVerb): void {
   const verb = addVerb(parent, 'tasks', 'tasks and calls that were registered with sellers, by state', [
     'tasks --sqlite webhooks.db',

@@ -1,4 +1,4 @@
-// The verb `proto-webhooks vectors run`: runs conformance vectors against this library.
+// The command `proto-webhooks vectors run`: runs conformance vectors (test cases) against this library.
 import { statSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { type Command, Option } from 'commander';
@@ -23,7 +23,10 @@ interface Ran {
 
 const isFolder = (path: string): boolean => statSync(path, { throwIfNoEntry: false })?.isDirectory() === true;
 
-/** Runs each folder separately, and all files together. If nothing is named, it runs the package's own vectors. */
+/**
+ * Runs the vectors of each given folder separately, and all given files in one run. If no path is given, runs the
+ * package's own vectors.
+ */
 async function ranOf(paths: readonly string[], flags: RunFlags): Promise<Ran> {
   const skipped: Skipped[] = [];
   const how = {
@@ -40,7 +43,7 @@ async function ranOf(paths: readonly string[], flags: RunFlags): Promise<Ran> {
   return { results, skipped };
 }
 
-/** The number of characters of the mark at the beginning of a line: `ok  ` or `FAIL`. */
+/** The number of characters of the word at the beginning of a line: `ok  ` or `FAIL`. */
 const MARK_LENGTH = 4;
 
 function coloured({ results, skipped }: Ran, paint: Paint): string {
@@ -64,7 +67,6 @@ async function runAll(places: readonly string[], flags: RunFlags, context: CliCo
   }
 }
 
-/** Declares `vectors run [DIR|FILE…]`. */
 export function addVectorsRun(parent: Command, run: RunVerb): void {
   addVerb(parent, 'run', "run conformance vectors, this package's own or others', against this library", [
     'vectors run',

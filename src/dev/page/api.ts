@@ -1,8 +1,8 @@
-// Asks dev's API from the page, with the token (dev.md §4.2). door.tsx makes it, and views and hooks of the page ask
-// by it.
+// Sends the page's requests to dev's API, with the token (dev.md §4.2). door.tsx makes the client, and the page's views
+// and hooks use it.
 import type { DevError } from '../wire.ts';
 
-/** A refusal of the API, with its code; or `unreachable`, if dev did not answer. */
+/** The error of a request to the API, with the API's error code. The code is `unreachable` if dev did not answer. */
 export interface Refused {
   readonly code: string;
   readonly message: string;
@@ -11,14 +11,14 @@ export interface Refused {
 const refused = (code: string, message: string): Error & Refused =>
   Object.assign(new Error(message), { code });
 
-/** The code of an error with which a request of the API rejected; empty if it has none. */
+/** Returns the error code of a failed request to the API; empty if the error has none. */
 export const codeOf = (error: unknown): string => (error as Partial<Refused>).code ?? '';
 
-/** The requests of docs/spec/dev.md §4.2. Each rejects with an error that is `Refused`. */
+/** The client of dev's API (docs/spec/dev.md §4.2). Each method rejects with an error that is `Refused`. */
 export interface Api {
   readonly get: <T>(path: string) => Promise<T>;
   readonly post: <T>(path: string, body: object) => Promise<T>;
-  /** Opens the stream of events: an answer whose body goes on. */
+  /** Opens the stream of server-sent events. The body of the response does not end. */
   readonly events: (lastId: string | undefined, signal: AbortSignal) => Promise<Response>;
 }
 

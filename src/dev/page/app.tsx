@@ -1,4 +1,4 @@
-// Lays out the page: header, notices, what can be sent, the list, and one view beside it. door.tsx shows it once
+// Lays out the page: header, notices, forms to send, the list, and one view beside it. door.tsx shows the page once
 // there is a token.
 import type { JSX } from 'preact';
 import { useRef } from 'preact/hooks';
@@ -18,7 +18,7 @@ import { useModel } from './use-model.ts';
 
 const goTo = (id: number): void => show({ view: 'deliveries', id });
 
-/** The page: header, what can be sent, the list, and one view beside it. */
+/** Shows the page. Calls `onRefused` if dev does not accept the token. */
 export function App({ api, onRefused }: { api: Api; onRefused: () => void }): JSX.Element {
   const [{ model, isConnected, problem }, dispatch] = useModel(api, onRefused);
   const route = useRoute();

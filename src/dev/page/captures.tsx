@@ -1,5 +1,5 @@
-// The view that explains captures: text that is pasted, or a file of `captureRefused` (dev.md §3.5). app.tsx shows
-// it.
+// The view that explains a captured request: pasted text, or a file of the receiver's option `captureRefused` (dev.md
+// §3.5). app.tsx shows it.
 import type { JSX } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import type { CaptureList, CaptureRequest, DeliveryFull } from '../wire.ts';
@@ -42,7 +42,10 @@ function Files({ list, onFile }: { list: CaptureList; onFile: (file: string) => 
   );
 }
 
-/** Explains a delivery that was captured elsewhere: text that is pasted, or a file of `captureRefused`. */
+/**
+ * Lets the user paste a captured request or choose a file, and has it explained. `onExplained` gets the number of the
+ * new delivery.
+ */
 export function Captures({ api, onExplained }: { api: Api; onExplained: (id: number) => void }): JSX.Element {
   const [text, setText] = useState('');
   const [keys, setKeys] = useState('');

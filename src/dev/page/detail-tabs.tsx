@@ -163,7 +163,7 @@ export function Explained({ full }: { full: DeliveryFull }): JSX.Element {
   );
 }
 
-/** The words of a telling, without its event and details. */
+/** Describes in a line what a hook of the receiver reported, without the event. */
 function tellingWords(told: Told): string {
   switch (told.hook) {
     case 'outcome':

@@ -1,5 +1,4 @@
-// The view of one delivery: its verdict, what to do next, and tabs with everything known of it (dev.md §3.1). app.tsx
-// shows it.
+// The view of one delivery: its verdict, what to do next, and tabs with all details (dev.md §3.1). app.tsx shows it.
 import type { JSX } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type { DeliveryFull, DeliveryRow, DevState } from '../wire.ts';
@@ -16,7 +15,8 @@ interface Given {
   readonly api: Api;
   readonly id: number;
   /**
-   * The row in the list: each change of it is a reason to read the delivery again. Undefined: it is not in the list.
+   * The delivery's row in the list. Whenever the row changes, the delivery is read again. Undefined if the list does
+   * not have it.
    */
   readonly row: DeliveryRow | undefined;
   readonly dev: DevState;
@@ -103,7 +103,8 @@ function Buttons({ id, actions }: { id: number; actions: Actions }): JSX.Element
 function Whole({ full, dev, actions }: { full: DeliveryFull } & Pick<Given, 'dev' | 'actions'>): JSX.Element {
   const heading = useRef<HTMLHeadingElement>(null);
   useEffect(() => {
-    // On a narrow screen the list is gone. Whoever reads by keyboard or voice is brought here.
+    // On a narrow screen this view replaces the list, and the focus is lost with it. The heading gets the focus, for
+    // users of a keyboard or a screen reader.
     if (document.activeElement === document.body) heading.current?.focus();
   }, []);
   return (
@@ -133,7 +134,7 @@ function Whole({ full, dev, actions }: { full: DeliveryFull } & Pick<Given, 'dev
   );
 }
 
-/** One delivery in full: what to do next, then everything that is known of it. */
+/** Reads a delivery, and shows it in full. */
 export function Detail({ api, id, row, dev, actions }: Given): JSX.Element {
   const full = useFull(api, id, row);
   if (full === undefined) return <p class="empty">Reading delivery {id}…</p>;

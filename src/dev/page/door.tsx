@@ -1,12 +1,12 @@
-// Asks for the token if the address has none or dev refuses it, and opens the page behind it (dev.md §5.1). page.tsx
-// renders it.
+// Asks for the token of dev's API if the address has none or dev refuses it. Otherwise shows the page (dev.md §5.1).
+// page.tsx renders it.
 import type { JSX } from 'preact';
 import { useEffect, useMemo, useState } from 'preact/hooks';
 import { createApi } from './api.ts';
 import { App } from './app.tsx';
 import { keepToken, takeToken } from './token.ts';
 
-/** Asks for the token, if the address had none or dev does not take it. */
+/** Asks the user for the token. `isRefused`: dev has refused a token, else the address had none. */
 function AskToken({ isRefused, onToken }: { isRefused: boolean; onToken: () => void }): JSX.Element {
   const [text, setText] = useState('');
   return (
@@ -44,7 +44,7 @@ function AskToken({ isRefused, onToken }: { isRefused: boolean; onToken: () => v
   );
 }
 
-/** The page behind its token. */
+/** Shows the page, or asks for the token if it is missing or refused. */
 export function Door(): JSX.Element {
   const [token, setToken] = useState(takeToken);
   const [isRefused, setRefused] = useState(false);

@@ -1,20 +1,23 @@
-// Parses server-sent events from text that comes in pieces (dev.md §4.3). follow.ts feeds it.
+// Parses server-sent events from text that arrives in pieces (dev.md §4.3). follow.ts passes the pieces.
 
-/** One event of a stream. */
+/** One server-sent event. */
 export interface StreamedEvent {
-  /** The type; `message` if the stream names none. */
+  /** The type of the event. Default: `message`. */
   readonly type: string;
   readonly data: string;
-  /** The id of this event. If the event has none, the id of the last event that had one. */
+  /** The id of this event. If the event has none, the id of the latest earlier event that had one. */
   readonly id: string;
 }
 
-/** Takes the text of a stream as it comes, in pieces of any length, and returns the events that are complete with it. */
+/** Takes the next piece of a stream's text, of any length, and returns the events that end in this piece. */
 export type EventReader = (text: string) => readonly StreamedEvent[];
 
 const LINE_END = /\r\n|\n|\r/g;
 
-/** Reads server-sent events (HTML, "Interpreting an event stream"). `EventSource` cannot send the header `Authorization`. */
+/**
+ * Makes a parser of server-sent events (HTML, "Interpreting an event stream"). The browser's `EventSource` is of no
+ * use, because it cannot send the header `Authorization`.
+ */
 export function eventReader(): EventReader {
   let pending = '';
   let endedWithReturn = false;
@@ -39,7 +42,7 @@ export function eventReader(): EventReader {
   };
   return (text) => {
     if (text === '') return [];
-    // The former piece ended with CR. If this piece begins with LF, the two are one line end (CRLF).
+    // If the previous piece ended with CR, an LF at the start of this piece belongs to the same line end (CRLF).
     const added = endedWithReturn && text.startsWith('\n') ? text.slice(1) : text;
     endedWithReturn = text.endsWith('\r');
     const events: StreamedEvent[] = [];

@@ -1,29 +1,30 @@
-// Follows the stream of events, and connects again if it is lost or silent (dev.md §4.3). use-model.ts starts it.
+// Follows dev's stream of server-sent events, and reconnects if the stream is lost or silent (dev.md §4.3).
+// use-model.ts starts it.
 import { type Api, codeOf } from './api.ts';
 import { eventReader, type StreamedEvent } from './event-stream.ts';
 
-/** The hooks of whoever follows the stream of events. */
+/** The callbacks of `followEvents`. */
 export interface Follower {
   readonly onEvent: (event: StreamedEvent) => void;
-  /** Called with true once the stream answers, with false as soon as it is lost. */
+  /** Called with true once the stream is open, and with false as soon as it is lost. */
   readonly onConnected: (isConnected: boolean) => void;
-  /** Called when the API no longer takes the token: following has ended. */
+  /** Called when dev refuses the page for good, e.g. its token. No further attempt is made. */
   readonly onRefused: (error: unknown) => void;
 }
 
-/** A comment comes every 10 s (dev.md §4.3): a stream that is silent for longer is lost, whatever the connection says. */
+/** A stream without data for this time counts as lost, because dev sends a comment every 10 s (dev.md §4.3). */
 const SILENCE_MS = 25_000;
 const FIRST_WAIT_MS = 250;
 const LONGEST_WAIT_MS = 4_000;
 
 const wait = async (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 
-/** Codes after which asking again with the same token is of no use. */
+/** Error codes after which a new attempt with the same token cannot succeed. */
 const FINAL = new Set(['unauthorized', 'forbidden_host', 'forbidden_origin']);
 
 /**
- * Follows the events from `lastId` on, until `ended` aborts. If the connection is lost, it goes on behind the last
- * event that came.
+ * Passes on the events after the event `lastId`, until `ended` aborts. After a lost connection the stream continues
+ * behind the last event received.
  */
 export async function followEvents(
   api: Api,

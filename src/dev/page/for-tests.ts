@@ -1,5 +1,5 @@
-// Test face of `src/dev/page`: what tests import from it without a browser.
-// Nothing in `src` imports it, and no bundle contains it (CONTRIBUTING.md).
+// Exports names of `src/dev/page` that tests, benchmarks and scripts need, and no public entry has.
+// Nothing in `src` imports this file, and no bundle contains it (CONTRIBUTING.md).
 
 export { eventReader } from './event-stream.ts';
 export { indented } from './indent.ts';

@@ -1,4 +1,4 @@
-// The header of the page: the state of the receiver and its hook, and the links to the views (dev.md §3.3). app.tsx
+// The header of the page: the state of the receiver and its hooks, and the links to the views (dev.md §3.3). app.tsx
 // shows it.
 import type { JSX } from 'preact';
 import type { DevState, ReceiverState } from '../wire.ts';
@@ -37,7 +37,7 @@ const VIEWS: readonly (readonly [Route['view'], string])[] = [
 
 const focusList = (): void => document.querySelector<HTMLElement>('#list a')?.focus();
 
-/** Name, the state of the receiver and of its hook, and the views. */
+/** Shows the name, the state of the receiver and its hooks, and the links to the views. */
 export function Header(given: {
   readonly dev: DevState;
   readonly route: Route;

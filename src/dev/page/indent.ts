@@ -1,10 +1,12 @@
-// Indents the body of a delivery, if that changes nothing but white space. detail-tabs.tsx uses it.
+// Indents the JSON body of a delivery, unless more than white space would change. detail-tabs.tsx uses it.
 import type { ShownBytes } from '../wire.ts';
 
-/** Matches white space outside of strings, or a string, which is kept. */
+/** Matches white space outside of strings, and whole strings (group 1), so that a replacement can keep the strings. */
 const SPACE_OR_STRING = /("(?:[^"\\]|\\.)*")|\s+/g;
 
-/** The deepest nesting that is indented. The indent of a deeper text would take thousands of times its own length. */
+/**
+ * The deepest nesting that is indented. The indentation of deeper JSON would be thousands of times as long as the JSON.
+ */
 const MOST_DEEP = 100;
 
 function isDeep(text: string): boolean {
@@ -17,8 +19,9 @@ function isDeep(text: string): boolean {
 }
 
 /**
- * A JSON text with an indent of two. Undefined if the text is no JSON, is cut, or is nested deeply. Undefined also if it would change by
- * more than white space, e.g. if a member is there twice, or a number in another form.
+ * Returns a JSON text with an indentation of two spaces. Returns undefined if the text is no JSON, is cut, or is nested
+ * too deeply. Returns undefined also if more than white space would change, e.g. a repeated member, or the form of a
+ * number.
  */
 export function indented({ encoding, text, cut }: ShownBytes): string | undefined {
   if (encoding !== 'utf8' || cut || isDeep(text)) return undefined;

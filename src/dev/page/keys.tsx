@@ -1,12 +1,12 @@
-// The keys of the page, and the dialog that lists them. app.tsx uses both. Keys of one letter can be turned off,
-// because to speech input each word is many of them.
+// The keyboard shortcuts of the page, and the dialog that lists them. app.tsx uses both. Shortcuts of one letter can be
+// turned off, because speech input types each word as letters.
 import type { JSX, RefObject } from 'preact';
 import { useEffect } from 'preact/hooks';
 import type { DeliveryRow } from '../wire.ts';
 import { currentRoute, show } from './route.ts';
 import type { Actions } from './use-actions.ts';
 
-/** The parts of the page that keys act on. */
+/** The parts of the page that keyboard shortcuts act on. */
 interface KeyContext {
   readonly rows: readonly DeliveryRow[];
   readonly help: RefObject<HTMLDialogElement | null>;
@@ -24,14 +24,14 @@ const KEYS: readonly (readonly [keys: readonly string[], says: string])[] = [
 ];
 
 /**
- * The name under which this browser keeps that keys of one letter do nothing: to speech input each word is many of
- * them.
+ * The key in `localStorage` under which shortcuts of one letter are turned off. Users of speech input need this,
+ * because each spoken word is typed as letters.
  */
 const OFF = 'proto-webhooks-dev-letters';
 
 const areOff = (): boolean => localStorage.getItem(OFF) === 'off';
 
-/** The list of keys. */
+/** The dialog that lists the keyboard shortcuts. */
 export function KeysHelp({ dialog }: { dialog: RefObject<HTMLDialogElement | null> }): JSX.Element {
   return (
     <dialog ref={dialog} aria-labelledby="keys-title">
@@ -84,7 +84,7 @@ function move({ rows }: KeyContext, by: 1 | -1): void {
   rowPlace(next.id)?.focus();
 }
 
-/** Runs `act` once another view is there: what gets the focus then has to be on the screen. */
+/** Runs `act` after the next change of the view, because only an element on the screen can get the focus. */
 function afterShown(act: () => void): void {
   addEventListener('hashchange', () => setTimeout(act), { once: true });
 }
@@ -102,7 +102,8 @@ function goToForm(): void {
     panel.open = true;
     panel.querySelector<HTMLElement>('input:checked')?.focus();
   };
-  // On a narrow screen a delivery stands in place of the form.
+  // If the form is visible, it gets the focus immediately. On a narrow screen an open delivery hides the form, so the
+  // view must change first.
   if (panel.offsetParent !== null) return focus();
   afterShown(focus);
   show({ view: 'deliveries' });
@@ -125,7 +126,10 @@ const ACTS: Readonly<Record<string, (context: KeyContext) => void>> = {
 
 const ARROWS: Readonly<Record<string, 1 | -1>> = { ArrowDown: 1, ArrowUp: -1 };
 
-/** The action of a key in the place where it was pressed, or undefined. */
+/**
+ * Returns the action for a pressed key, or undefined if it has none at the focused element. Arrow keys have an action
+ * only in the list.
+ */
 function actOf({ key, target }: KeyboardEvent): ((context: KeyContext) => void) | undefined {
   if (isTyping(target) || (key.length === 1 && areOff())) return undefined;
   const arrow = ARROWS[key];
@@ -134,7 +138,7 @@ function actOf({ key, target }: KeyboardEvent): ((context: KeyContext) => void) 
   return Object.hasOwn(ACTS, key) ? ACTS[key] : undefined;
 }
 
-/** Takes the keys of the whole page, unless somebody types or a dialog is open. */
+/** Handles keyboard shortcuts on the whole page, unless the user is typing or a dialog is open. */
 export function useKeys(context: KeyContext): void {
   useEffect(() => {
     const pressed = (event: KeyboardEvent): void => {

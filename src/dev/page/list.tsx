@@ -13,7 +13,10 @@ const VERDICT_WORDS = {
   none: 'not sent by dev',
 } as const;
 
-/** The words of hooks about the handler's run; other words are about the delivery before it. */
+/**
+ * The words by which the receiver's hooks report how a run of the handler ended. Their other words are about the answer
+ * to the delivery.
+ */
 const OF_HANDLER = new Set(['applied', 'failed', 'dead']);
 
 function Marks({ row, isNew }: { row: DeliveryRow; isNew: boolean }): JSX.Element {
@@ -91,7 +94,7 @@ function Row(given: {
   );
 }
 
-/** The deliveries, newest first. */
+/** Shows the deliveries, newest first. `onOlder` loads more. */
 export function List(given: {
   readonly rows: readonly DeliveryRow[];
   readonly selected: number | undefined;
@@ -99,7 +102,8 @@ export function List(given: {
   readonly onOlder: (before: number) => Promise<void>;
 }): JSX.Element {
   const { rows, selected, before, onOlder } = given;
-  // A delivery that comes while another one is open does not replace it. It is marked as new.
+  // Deliveries that arrive while another one is open are marked as new. So the highest number at the time of opening is
+  // kept.
   const newestThen = useMemo(() => rows[0]?.id ?? 0, [selected]);
   return (
     <section class="column list" id="list" aria-labelledby="list-title">

@@ -1,20 +1,20 @@
-// Defines the state of the page, and applies events to it. The functions are pure, and need no browser. use-model.ts
-// calls them, and views take words and verdicts from here.
+// Defines the state of the page, and applies events to it. The functions are pure and need no browser. use-model.ts
+// calls them, and views take texts and verdicts from here.
 import type { CallEvent, DeliveryRow, DevEvents, DevState, HookEvent, ScenarioRun } from '../wire.ts';
 import { visibleText } from './visible.ts';
 
-/** The state of the page. It changes by `withEvent` alone, once the state and the first rows have been read. */
+/** The state of the page, as read from dev's API. `withEvent` applies the API's events to it. */
 export interface Model {
   readonly dev: DevState;
-  /** Newest first. */
+  /** The rows of the list, newest first. */
   readonly rows: readonly DeliveryRow[];
-  /** The `before` of the next page of rows. */
+  /** The parameter `before` of the request for older rows. Undefined if there are none. */
   readonly before: number | undefined;
-  /** Newest first. */
+  /** The buyer's tool calls, newest first. */
   readonly calls: readonly CallEvent[];
-  /** The last alarm that is about no delivery of the list, until it is dismissed. */
+  /** The last alarm that is about none of the deliveries. Undefined once the user has dismissed it. */
   readonly alarm: HookEvent | undefined;
-  /** The text for screen readers about what came last. */
+  /** The latest news as text, for screen readers. */
   readonly said: string;
 }
 
@@ -35,7 +35,7 @@ const withRun = (runs: readonly ScenarioRun[], run: ScenarioRun): readonly Scena
     .toSorted((a, b) => b.run - a.run)
     .slice(0, MOST_RUNS);
 
-/** A verdict on an answer, for the row's colour and for words. */
+/** The verdict on an answer, which decides the colour and the text of the row. */
 export type Verdict = 'waiting' | 'expected' | 'unexpected' | 'none';
 
 export function verdictOf({ state, asExpected }: DeliveryRow): Verdict {
@@ -44,13 +44,13 @@ export function verdictOf({ state, asExpected }: DeliveryRow): Verdict {
   return asExpected === true ? 'expected' : 'unexpected';
 }
 
-/** The answer in words, as it was given: for `Text`, or through `visibleText`. */
+/** Describes the answer in words. The text is untrusted, so it must be shown through `Text` or `visibleText`. */
 export const answerWords = ({ status, state, code }: DeliveryRow): string => {
   const words = { sending: 'no answer yet', unanswered: 'no answer', captured: 'captured', answered: '' };
   return [status ?? words[state], code].filter((word) => word !== undefined).join(' ');
 };
 
-/** Words by what a hook told, for a delivery that the receiver took, but whose handler has not simply run. */
+/** Texts for the word that a hook reported about an accepted delivery whose handler did not simply succeed. */
 const TOLD_WORDS: Readonly<Record<string, string>> = {
   duplicate: 'A duplicate: the event was here before, and its handler does not run again.',
   stale: 'Stale: its task is further by now, and the handler does not run.',
@@ -58,7 +58,10 @@ const TOLD_WORDS: Readonly<Record<string, string>> = {
   failed: 'The handler failed. The event is tried again.',
 };
 
-/** The reason in words: the cause that was found, else the next step, else what became of the delivery. */
+/**
+ * Returns the reason for a delivery's outcome: the cause that `explain` found, else the advice, else what became of the
+ * event.
+ */
 export const causeWords = ({ cause, next, told = '' }: DeliveryRow): string | undefined =>
   cause?.says || next || (Object.hasOwn(TOLD_WORDS, told) ? TOLD_WORDS[told] : undefined);
 
@@ -69,7 +72,7 @@ function rowSaid(row: DeliveryRow): string {
   return visibleText(cause === undefined ? said : `${said} ${cause}`);
 }
 
-/** The name of an event of the stream, but `gap`, after which everything is read anew. */
+/** The name of an event that changes the model. After the event `gap` the page reads everything again instead. */
 export type EventName = Exclude<keyof DevEvents, 'gap'>;
 
 const withRow = (model: Model, row: DeliveryRow): Model => ({
@@ -104,13 +107,13 @@ const APPLY: { readonly [N in EventName]: (model: Model, data: DevEvents[N]) => 
   call: (model, call) => ({ ...model, calls: [call, ...model.calls].slice(0, MOST_CALLS) }),
 };
 
-/** True for an event that the page knows: a newer dev may have more. */
+/** True if the page knows the event. A newer dev may send other events, which the page ignores. */
 export const isEventName = (name: string): name is EventName => Object.hasOwn(APPLY, name);
 
 export const withEvent = <N extends EventName>(model: Model, name: N, data: DevEvents[N]): Model =>
   APPLY[name](model, data);
 
-/** True if a delivery without a mistake was accepted: the set-up is right, at least for one scheme. */
+/** True if a delivery without a mistake was accepted, i.e. the receiver is set up for at least one scheme. */
 export const wasReceivedWell = (rows: readonly DeliveryRow[]): boolean =>
   rows.some(
     ({ status = 0, asExpected, mistake }) =>

@@ -1,11 +1,13 @@
-// The part of a delivery that says what to do next: cause, step, findings of `explain` (dev.md §3.4). detail.tsx
-// shows it.
+// The part of a delivery's view that says what to do next: cause, advice, findings of `explain` (dev.md §3.4).
+// detail.tsx shows it.
 import type { JSX } from 'preact';
 import type { DeliveryFull, DevState, ShownFinding } from '../wire.ts';
 import { causeWords } from './model.ts';
 import { Paste, Text } from './parts.tsx';
 
-/** One finding of `explain`. @param given has what stands above it already, and is not repeated. */
+/**
+ * Shows a cause that `explain` has found. Texts that the view of this delivery (`given`) already shows are left out.
+ */
 function Finding({ finding, given }: { finding: ShownFinding; given: DeliveryFull }): JSX.Element {
   const { says, fix, proved } = finding;
   return (
@@ -27,7 +29,7 @@ function Finding({ finding, given }: { finding: ShownFinding; given: DeliveryFul
   );
 }
 
-/** A next step that has the line of the seller in it: the line stands below it, to be copied. */
+/** Shows the advice. Options of the seller that the advice quotes are shown below it as a block to copy. */
 function Step({ next, full, dev }: { next: string; full: DeliveryFull; dev: DevState }): JSX.Element {
   const line = dev.sellers.find(({ scheme }) => scheme === full.scheme)?.line;
   const parts = line === undefined ? [next] : next.split(line);
@@ -49,8 +51,8 @@ function Step({ next, full, dev }: { next: string; full: DeliveryFull; dev: DevS
 }
 
 /**
- * The reason why the answer was not the expected one, and what to do (dev.md §3.4). For an expected answer it is the
- * reason alone, e.g. why a mistake is refused.
+ * Shows why an answer was not expected, and what to do (dev.md §3.4). For an expected answer shows the reason alone,
+ * e.g. why a mistake is refused.
  */
 export function NextStep({ full, dev }: { full: DeliveryFull; dev: DevState }): JSX.Element | null {
   const findings = full.explanation?.findings ?? [];

@@ -1,5 +1,5 @@
-// The small parts that views share: text of others, blocks, buttons, choices, times and sizes. All text of others
-// goes through `Text` or `visibleText` (dev.md §5.2).
+// The small components that views share: untrusted text, blocks, buttons, choices, times and sizes. All text from
+// outside is shown through `Text` or `visibleText` (dev.md §5.2).
 import type { ComponentChildren, JSX } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type { DeliveryRow } from '../wire.ts';
@@ -7,8 +7,8 @@ import { answerWords, verdictOf } from './model.ts';
 import { type Piece, visiblePieces, visibleText } from './visible.ts';
 
 /**
- * The most marked characters of one text that are elements. The others are marked within the text, so that a page
- * does not have a million elements.
+ * The most pieces of one text (visible parts and hidden characters) that become elements. The rest becomes one string,
+ * so that a page does not have a million elements.
  */
 const MOST_PIECES = 2_000;
 
@@ -16,7 +16,7 @@ function elementsOf(pieces: readonly Piece[]): ComponentChildren[] {
   return pieces.map(({ text, isHidden }) => (isHidden ? <span class="hidden-char">{text}</span> : text));
 }
 
-/** Shows a text of others as text, with hidden characters made visible (dev.md §5.2). */
+/** Shows untrusted text, with hidden characters made visible (dev.md §5.2). */
 export function Text({ value, lines = false }: { value: string; lines?: boolean }): JSX.Element {
   const pieces = visiblePieces(value, lines);
   const rest = pieces.slice(MOST_PIECES).map(({ text, isHidden }) => (isHidden ? `⟨${text}⟩` : text));
@@ -28,10 +28,10 @@ export function Text({ value, lines = false }: { value: string; lines?: boolean 
   );
 }
 
-/** The characters of a long text that are shown before somebody asks for the rest. */
+/** The characters of a long text that are shown before the user asks for the rest. */
 const FIRST_CHARACTERS = 20_000;
 
-/** Shows a text of several lines: a body, a signature base, a line to paste. */
+/** Shows a text of several lines, e.g. a body, a signature base, or options to paste. */
 export function Block({ value, label }: { value: string; label: string }): JSX.Element {
   const [isWhole, setWhole] = useState(false);
   const isLong = value.length > FIRST_CHARACTERS && !isWhole;
@@ -72,7 +72,7 @@ export function CopyButton({ value, what }: { value: string; what: string }): JS
   );
 }
 
-/** Shows a text to take along: a block with a button that copies it. */
+/** Shows a text with a button that copies it. */
 export function Paste({ value, label }: { value: string; label: string }): JSX.Element {
   return (
     <div class="paste">
@@ -114,16 +114,16 @@ export function bytesText(bytes: number): string {
     : `${(bytes / 1_000_000).toFixed(1)} ${UNITS[2]}`;
 }
 
-/** The time in words, to a tenth of a millisecond. */
+/** Formats a duration, rounded to a tenth of a millisecond. */
 export const msText = (ms: number): string => `${Math.round(ms * 10) / 10} ms`;
 
-/** True if the screen was wide enough for more than one column when this was first asked. */
+/** True if the screen was wide enough for several columns when the component was first shown. */
 export function useIsWide(): boolean {
   const [isWide] = useState(() => matchMedia('(min-width: 45rem)').matches);
   return isWide;
 }
 
-/** Offers a choice of one of few, as buttons in a row. */
+/** Lets the user choose one of few values, shown as a row of buttons. */
 export function Choice<T extends string>(given: {
   readonly name: string;
   readonly label: string;
@@ -148,7 +148,7 @@ export function Choice<T extends string>(given: {
   );
 }
 
-/** Offers a choice of one of many, as a list to open. */
+/** Lets the user choose one of many values, shown as a list that opens. */
 export function Select<T extends string>(given: {
   readonly label: string;
   readonly values: readonly T[];

@@ -1,13 +1,14 @@
-// Reads and sets the view in the fragment of the address. Every view that links to another one uses it.
+// Reads and sets the page's current view, which the fragment of the address names. Every view with links to other views
+// uses it.
 import { useEffect, useState } from 'preact/hooks';
 
-/** A view of the page, as in the fragment of the address: reloading and going back keep it. */
+/** A view of the page. The fragment of the address names it, so that reloading and going back keep the view. */
 export type Route =
   | { readonly view: 'deliveries'; readonly id?: number }
   | { readonly view: 'captures' }
   | { readonly view: 'setup' };
 
-/** The view that the address names now; the one that was rendered last may be older. */
+/** Returns the view that the address names. The view on the screen may still be the previous one. */
 export function currentRoute(): Route {
   const [, view, id] = location.hash.slice(1).split('/');
   if (view === 'captures' || view === 'setup') return { view };
@@ -27,5 +28,5 @@ export function useRoute(): Route {
   return route;
 }
 
-/** Shows a view in place of the present one, so that going back does not pass through each row that was looked at. */
+/** Shows a view without a new entry in the browser's history. So going back skips the rows that were looked at. */
 export const show = (route: Route): void => location.replace(hrefOf(route));

@@ -1,8 +1,8 @@
-// Makes the body with which the form for an own body begins, and another event of it at each send.
-// send.tsx uses it.
+// Makes the sample body with which the form for an own body begins, and gives it new ids at each send. send.tsx uses
+// it.
 import type { ToolEnvelope } from '../../events/wire.ts';
 
-/** A body that the form begins with, and the id that its key and its task are named by. */
+/** A body in the form. `textId` is the random part of its idempotency key and its task id. */
 export interface SampleBody {
   readonly text: string;
   readonly textId: string;
@@ -10,7 +10,7 @@ export interface SampleBody {
 
 const keyOf = (id: string): string => `evt_${id}`;
 
-/** Makes a whole event like those of `samplePayloads`, whose code would be larger than the rest of the form. */
+/** Makes a valid event. It does not use `samplePayloads`, because that code is larger than the rest of the form. */
 export function sampleBody(): SampleBody {
   const id = crypto.randomUUID();
   const body: ToolEnvelope = {
@@ -27,7 +27,7 @@ export function sampleBody(): SampleBody {
   return { text: JSON.stringify(body, undefined, 2), textId: id };
 }
 
-/** The same body as another event, of another task: as it is once its key was changed by hand. */
+/** Gives the event and the task in the body new ids. Returns the body unchanged if the user has changed its key. */
 export function asNewEvent({ text, textId }: SampleBody): SampleBody {
   if (!text.includes(JSON.stringify(keyOf(textId)))) return { text, textId };
   const id = crypto.randomUUID();

@@ -1,4 +1,4 @@
-// The panel of scenarios and the calls of the buyer (dev.md §2.3, §1.5). app.tsx shows it beside the form to send.
+// The panel of scenarios and of the buyer's tool calls (dev.md §2.3, §1.5). app.tsx shows it beside the form to send.
 import type { JSX } from 'preact';
 import type { CallEvent, DevState, Expected, ScenarioChoice, ScenarioRun, ScenarioStep } from '../wire.ts';
 import { Text, Time, useIsWide } from './parts.tsx';
@@ -11,7 +11,7 @@ const RUN_WORDS = { running: 'runs', waiting: 'waits', passed: 'passed', failed:
 const withCode = ({ status, code }: Partial<Expected>): string =>
   code === undefined ? String(status ?? 'no answer') : `${status} ${code}`;
 
-/** Returns the expected answer of a step. If the step failed, the answer that came stands before it. */
+/** Returns the expected answer to a delivery, in words. If the answer was another one, puts that in front. */
 const answerWords = (step: ScenarioStep): string =>
   step.ok === false ? `${withCode(step)}, expected ${withCode(step.expected)}` : withCode(step.expected);
 
@@ -126,7 +126,7 @@ function Calls({ calls }: { calls: readonly CallEvent[] }): JSX.Element | null {
   );
 }
 
-/** Shows the scenarios, each with its description and its last run (dev.md §2.3), and the calls of the buyer. */
+/** Shows the scenarios, each with its description and its last run (dev.md §2.3), and the buyer's tool calls. */
 export function Scenarios(given: {
   readonly dev: DevState;
   readonly calls: readonly CallEvent[];

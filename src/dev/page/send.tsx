@@ -1,5 +1,5 @@
-// The form that sends one delivery: payload, scheme, key, edition, mistake (dev.md §2.1). app.tsx shows it; scenarios
-// take scheme and edition from it.
+// The form that sends one delivery: payload, scheme, key, protocol version, mistake (dev.md §2.1). app.tsx shows it.
+// Scenarios use its scheme and version.
 import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
 import type { DevPayload, DevScheme, DevState, MistakeChoice, SendRequest } from '../wire.ts';
@@ -7,14 +7,13 @@ import { Choice, Select, Text, useIsWide } from './parts.tsx';
 import { asNewEvent, type SampleBody, sampleBody } from './sample.ts';
 import type { Actions } from './use-actions.ts';
 
-/** A kind of payload. */
 type Kind = DevPayload['kind'];
 
-/** The members of the form: each stays when another is chosen. */
+/** The values of the form. Each value stays when the user chooses another kind of payload. */
 export interface Chosen extends SampleBody {
   readonly kind: Kind;
   readonly transport: 'tool' | 'agent';
-  /** The chosen status. Empty: the first of the choices. The same holds for `report` and `family`. */
+  /** The chosen status. Empty: the first of the list. The same holds for `report` and `family`. */
   readonly status: string;
   readonly report: string;
   readonly family: string;
@@ -63,7 +62,7 @@ interface Part {
 const one = <T extends string>(values: readonly T[], value: string): T =>
   values.find((known) => known === value) ?? (values[0] as T);
 
-/** The edition that is chosen: the newest, if none is. */
+/** Returns the chosen protocol version, or the newest if none is chosen. */
 export const editionOf = (
   { editions }: DevState['choices'],
   { edition }: Chosen,
@@ -237,7 +236,7 @@ function Advanced({ choices, chosen, choose }: Part): JSX.Element {
   );
 }
 
-/** The body of `POST /api/send`. */
+/** Makes the body of `POST /api/send` from the values of the form. */
 function requestOf(choices: DevState['choices'], chosen: Chosen): SendRequest {
   const { kind, scheme, key, mistake } = chosen;
   const known = choices.mistakes.find(({ name }) => name === mistake);
@@ -250,7 +249,7 @@ function requestOf(choices: DevState['choices'], chosen: Chosen): SendRequest {
   };
 }
 
-/** The form that sends one delivery (dev.md §2.1). */
+/** Shows the form that sends one delivery (dev.md §2.1). */
 export function SendPanel(given: {
   readonly dev: DevState;
   readonly chosen: Chosen;

@@ -1,11 +1,11 @@
-// The view that sets a receiver up: the lines of `senders` to paste, and those of the hook (dev.md §1.1, §3.2).
-// app.tsx shows it.
+// The view that helps to set up a receiver: options with dev's sellers, and lines that add `devHooks` (dev.md §1.1,
+// §3.2). app.tsx shows it.
 import type { JSX } from 'preact';
 import type { DeliveryRow, DevSeller, DevState } from '../wire.ts';
 import { wasReceivedWell } from './model.ts';
 import { Paste, Text } from './parts.tsx';
 
-/** The lines by which a receiver tells dev what its handlers get. */
+/** The lines that make a receiver report to dev what became of each delivery. */
 export const HOOK_LINES = `import { devHooks } from 'proto-webhooks/testing';
 
 createReceiver({

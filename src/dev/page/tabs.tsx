@@ -1,4 +1,4 @@
-// Shows views of one thing as tabs, with the keys of the ARIA pattern for tabs. detail.tsx uses it.
+// Shows several views as tabs, with the keyboard support of the ARIA pattern for tabs. detail.tsx uses it.
 import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
 
@@ -8,7 +8,7 @@ interface Tab {
   readonly view: () => JSX.Element;
 }
 
-/** The tab that was chosen last: the next delivery is shown from the same side. */
+/** The tab that the user chose last. The next delivery opens with this tab too. */
 let lastChosen = '';
 
 const STEPS: Readonly<Record<string, (at: number, count: number) => number>> = {
@@ -18,11 +18,11 @@ const STEPS: Readonly<Record<string, (at: number, count: number) => number>> = {
   End: (_, count) => count - 1,
 };
 
-/** Shows one of several views of one thing, and the tabs that select it. */
+/** Shows one of several views, and the tabs that switch between them. */
 export function Tabs(given: {
   readonly tabs: readonly Tab[];
   readonly label: string;
-  /** It begins with its first, whatever was chosen last. */
+  /** True to begin with the first tab, whatever tab the user chose last. */
   readonly fromFirst: boolean;
 }): JSX.Element {
   const { tabs, label, fromFirst } = given;

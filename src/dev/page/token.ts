@@ -1,10 +1,11 @@
-// Takes the token of the API from the address, and keeps it for this tab (dev.md §5.1). door.tsx calls it.
+// Takes the token of dev's API from the page's address, and keeps it for this browser tab (dev.md §5.1). door.tsx calls
+// it.
 
 const KEPT_AS = 'proto-webhooks-dev-token';
 
 /**
- * The token of the API: from the fragment of the address, from which it is then removed, or from this tab's session
- * (dev.md §5.1). A fragment that begins with a slash is a view of the page.
+ * Returns the token of dev's API, from the fragment of the address or from this tab's session storage (dev.md §5.1).
+ * The token is then removed from the address. A fragment that begins with a slash names a view instead.
  */
 export function takeToken(): string | undefined {
   const given = location.hash.slice(1);
@@ -15,7 +16,7 @@ export function takeToken(): string | undefined {
   return sessionStorage.getItem(KEPT_AS) ?? undefined;
 }
 
-/** Keeps a token for this tab. @param text a token, or the whole address that the terminal prints. */
+/** Keeps a token for this browser tab. @param text a token, or the whole address that dev prints in the terminal. */
 export function keepToken(text: string): void {
   sessionStorage.setItem(KEPT_AS, text.slice(text.indexOf('#') + 1).trim());
 }

@@ -12,7 +12,7 @@ import type { Api } from './api.ts';
 import { show } from './route.ts';
 import type { Change } from './use-model.ts';
 
-/** The actions of a developer. None rejects: a fault is shown at the top of the page. */
+/** The actions that the user can start. None rejects: an error is shown at the top of the page. */
 export interface Actions {
   readonly send: (request: SendRequest) => Promise<void>;
   readonly resend: (id: number, how: ResendRequest['how']) => Promise<void>;

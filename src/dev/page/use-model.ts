@@ -1,5 +1,4 @@
-// Reads the state of dev, follows its events, and keeps the model as state of the page (dev.md §4.3). app.tsx uses
-// it.
+// Reads the state of dev, follows its events, and keeps both as the model of the page (dev.md §4.3). app.tsx uses it.
 import { type Dispatch, useEffect, useReducer } from 'preact/hooks';
 import type { DeliveryList, DeliveryRow, DevEvents, DevState } from '../wire.ts';
 import { type Api, codeOf } from './api.ts';
@@ -7,22 +6,22 @@ import type { StreamedEvent } from './event-stream.ts';
 import { followEvents } from './follow.ts';
 import { isEventName, type Model, withEvent, withRows } from './model.ts';
 
-/** The model that the page shows, and the state of its connection. */
+/** The model of the page, and the state of its connection to dev. */
 export interface Known {
-  /** Undefined until the state has been read once. */
+  /** Undefined until dev's state has been read once. */
   readonly model: Model | undefined;
   readonly isConnected: boolean;
-  /** The last fault, until it is dismissed. */
+  /** The message of the last error. Undefined once the user has dismissed it. */
   readonly problem: string | undefined;
 }
 
-/** The changes of what the page knows. */
+/** A change of the page's model or of its connection. */
 export type Change =
   | { readonly kind: 'read'; readonly dev: DevState; readonly list: DeliveryList }
   | { readonly kind: 'older'; readonly list: DeliveryList }
   /**
-   * The row that an action answered. Events may have told of it before, and of what came of it since, so that they
-   * win over it.
+   * The row that an action returned. If events have brought the same row already, their row wins, because it may be
+   * newer.
    */
   | { readonly kind: 'row'; readonly row: DeliveryRow }
   | { readonly kind: 'event'; readonly type: string; readonly data: unknown }
@@ -67,7 +66,7 @@ const changed = (known: Known, change: Change): Known => ({
   problem: change.kind === 'problem' ? change.message : known.problem,
 });
 
-/** Reads the state, follows the events, and reads the state anew after a gap. */
+/** Reads the state of dev and follows its events. After the event `gap` reads the state again. */
 export function useModel(api: Api, onRefused: () => void): readonly [Known, Dispatch<Change>] {
   const [known, dispatch] = useReducer(changed, { model: undefined, isConnected: true, problem: undefined });
   useEffect(() => {
@@ -85,8 +84,7 @@ export function useModel(api: Api, onRefused: () => void): readonly [Known, Disp
     };
     const follow = async (): Promise<void> => {
       const lastId = await readAll();
-      // Events are applied one after the other. What comes behind a gap is newer than the state that is read because
-      // of the gap.
+      // Events are applied one after the other, so that events behind a `gap` wait until the state was read again.
       let tail = Promise.resolve();
       const onEvent = ({ type, data }: StreamedEvent): void => {
         const before = tail;

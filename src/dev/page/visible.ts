@@ -1,16 +1,16 @@
-// Makes characters visible that would hide or turn text (dev.md §5.2). parts.tsx and model.ts call it for all text of
-// others.
+// Makes characters visible that would be hidden, or would change the direction of text (dev.md §5.2). parts.tsx and
+// model.ts use it for all untrusted text.
 
-/** A piece of a text: as it is, or the name of one character that would not be seen. */
+/** A piece of a text: visible characters, or the name of one hidden character. */
 export interface Piece {
   readonly text: string;
   readonly isHidden: boolean;
 }
 
 /**
- * The characters that hide, turn the direction, or look like a space and are none (dev.md §5.2). Line feeds and tabs
- * are shown as they are if a text may have lines. Default ignorable code points have no shape: zero-width, bidi,
- * tags, selectors.
+ * Matches characters that are hidden, change the direction of text, or only look like a space (dev.md §5.2). Line feeds
+ * and tabs match too, and are shown as they are if a text may have lines. Default ignorable code points have no shape:
+ * zero-width, bidi, tags, selectors.
  */
 const HIDDEN = /[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]|(?! )\p{Zs}/u;
 
@@ -18,7 +18,7 @@ const HIDDEN_EACH = new RegExp(HIDDEN, 'gu');
 
 const LAYOUT = new Set(['\n', '\t']);
 
-/** The names of characters that a developer knows better than their numbers. */
+/** The usual names of hidden characters. All others are named by their code point, e.g. `U+2028`. */
 const NAMES: Readonly<Record<string, string>> = {
   '\0': 'NUL',
   '\t': 'TAB',
@@ -50,7 +50,7 @@ function nameOf(character: string): string {
 }
 
 /**
- * Takes a text apart into pieces that are seen and characters that would not be.
+ * Splits a text into visible pieces, and names of hidden characters.
  * @param hasLines if true, line feeds and tabs are shown as they are.
  */
 export function visiblePieces(text: string, hasLines: boolean): readonly Piece[] {
@@ -66,7 +66,9 @@ export function visiblePieces(text: string, hasLines: boolean): readonly Piece[]
   return pieces;
 }
 
-/** Returns the same as one text, for names and titles: `a⟨RLO⟩b`. */
+/**
+ * Returns a text with the names of hidden characters in brackets (`a⟨RLO⟩b`), for places without elements, e.g. titles.
+ */
 export function visibleText(text: string): string {
   return visiblePieces(text, false)
     .map((piece) => (piece.isHidden ? `⟨${piece.text}⟩` : piece.text))

@@ -26,7 +26,7 @@ function parseIpv6(text: string): Address | undefined {
   const halves = text.split('::');
   if (halves.length > 2) return undefined;
   const [headText = '', tailText] = halves;
-  // A dotted quad may only be at the end of the address.
+  // The dotted IPv4 form is only allowed at the end of the address.
   const head = groupBytes(headText, tailText === undefined);
   const tail = tailText === undefined ? [] : groupBytes(tailText, true);
   if (head === undefined || tail === undefined) return undefined;
@@ -55,7 +55,7 @@ function groupBytes(text: string, atEnd: boolean): number[] | undefined {
   return bytes.length <= 16 ? bytes : undefined;
 }
 
-/** True if the first `prefix` bits are equal. Never true for an IPv4 and an IPv6 address. */
+/** True if the first `prefix` bits of both addresses are equal. Never true for an IPv4 and an IPv6 address. */
 export function sharesPrefix(a: Address, b: Address, prefix: number): boolean {
   if (a.length !== b.length) return false;
   const whole = prefix >> 3;
@@ -66,7 +66,10 @@ export function sharesPrefix(a: Address, b: Address, prefix: number): boolean {
 
 const MAPPED: Address = Uint8Array.of(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0, 0, 0, 0);
 
-/** Converts an IPv4-mapped IPv6 address to IPv4, because dual-stack sockets report IPv4 peers in mapped form. */
+/**
+ * Converts an IPv4-mapped IPv6 address to IPv4; returns any other address unchanged. Dual-stack sockets report IPv4
+ * peers in mapped form.
+ */
 function unmapped(address: Address): Address {
   return sharesPrefix(address, MAPPED, 96) ? address.subarray(12) : address;
 }
@@ -84,13 +87,13 @@ export function sameAddress(a: string, b: string): boolean {
 export interface Block {
   readonly network: string;
   readonly prefix: number;
-  /** Name in the registry. */
+  /** The name of the block in the IANA registry. */
   readonly name: string;
-  /** Document that defines it. */
+  /** The document that defines the block, e.g. an RFC. */
   readonly source: string;
   /**
-   * Positions of the embedded IPv4 address: such an address is judged by the IPv4 address in it. There are several
-   * positions if the block does not define one.
+   * The positions of an IPv4 address that is embedded in an address of this block. The address is then public if the
+   * embedded one is. There are several positions if the block does not fix one.
    */
   readonly embeds?: readonly ByteOffsets[];
 }
@@ -140,10 +143,10 @@ export const IPV4_SPECIAL: readonly Block[] = [
   block('255.255.255.255', 32, 'Limited Broadcast', 'RFC 919 §7'),
 ];
 
-/** Blocks that are not in this registry but are refused too (verification.md §5.11). */
+/** Blocks that are not in the IANA IPv4 registry but are refused too (verification.md §5.11). */
 export const IPV4_BEYOND: readonly Block[] = [
   block('224.0.0.0', 4, 'Multicast', 'RFC 5771'),
-  // In a virtual machine of a large cloud, this is the service of its own host, which reveals secrets.
+  // In virtual machines of a large cloud, this address is the service of the physical host, which reveals secrets.
   block('168.63.129.16', 32, 'Cloud host service', 'verification.md §5.11'),
 ];
 
@@ -153,8 +156,8 @@ export const IPV6_SPECIAL: readonly Block[] = [
   block('::', 128, 'Unspecified Address', 'RFC 4291 §2.5.2'),
   block('::ffff:0:0', 96, 'IPv4-mapped Address', 'RFC 4291 §2.5.5.2', LAST_FOUR),
   block('64:ff9b::', 96, 'IPv4-IPv6 Translat.', 'RFC 6052 §2.1', LAST_FOUR),
-  // Inside this block each site chooses its own prefix. The IPv4 address is where RFC 6052 §2.2 puts it for /48,
-  // /56, /64 and /96.
+  // Each site chooses a prefix of its own in this block. Depending on its length (/48, /56, /64 or /96), RFC 6052 §2.2
+  // puts the IPv4 address at another position.
   block(
     '64:ff9b:1::',
     48,
@@ -165,7 +168,8 @@ export const IPV6_SPECIAL: readonly Block[] = [
   block('100::', 64, 'Discard-Only Address Block', 'RFC 6666'),
   block('100:0:0:1::', 64, 'Dummy IPv6 Prefix', 'RFC 9780'),
   block('2001::', 23, 'IETF Protocol Assignments', 'RFC 2928'),
-  // Such an address embeds two others, the second one inverted. No host serves from it, so neither is read.
+  // A Teredo address embeds two IPv4 addresses, the second one inverted. No host serves from such an address, so both
+  // are ignored and the block is refused.
   block('2001::', 32, 'TEREDO', 'RFC 4380'),
   block('2001:1::1', 128, 'Port Control Protocol Anycast', 'RFC 7723'),
   block('2001:1::2', 128, 'Traversal Using Relays around NAT Anycast', 'RFC 8155'),
@@ -186,18 +190,18 @@ export const IPV6_SPECIAL: readonly Block[] = [
 ];
 
 /**
- * Blocks that are not in this registry: a form that embeds an IPv4 address, and a part of 2000::/3 that was
- * returned.
+ * Blocks that are not in the IANA IPv6 registry but need a check too: one embeds IPv4 addresses, the other was returned
+ * to IANA.
  */
 export const IPV6_BEYOND: readonly Block[] = [
   block('::', 96, 'IPv4-compatible Address', 'RFC 4291 §2.5.5.1', LAST_FOUR),
-  // Nobody holds this block now, so a host that answers there belongs to somebody's own network.
+  // Nobody is assigned this block now, so a host that answers there belongs to a private network.
   block('3ffe::', 16, 'Returned (6bone)', 'RFC 3701'),
 ];
 
 /**
- * The only block from which IANA assigns global unicast addresses. Every address outside is refused, named above or
- * not.
+ * The only block from which IANA assigns global unicast addresses. IPv6 addresses outside it are refused, even if no
+ * list above has them.
  */
 const IPV6_GLOBAL: Block = block('2000::', 3, 'Global Unicast', 'RFC 4291 §2.4');
 
@@ -211,7 +215,7 @@ function parsed(block: Block): ParsedBlock {
   return { ...block, first };
 }
 
-/** Sorted by prefix length, longest first, so that the first block found is the most specific. */
+/** All listed blocks, longest prefix first, so that the first block found is the most specific. */
 const BLOCKS: readonly ParsedBlock[] = [...IPV4_SPECIAL, ...IPV4_BEYOND, ...IPV6_SPECIAL, ...IPV6_BEYOND]
   .map(parsed)
   .sort((a, b) => b.prefix - a.prefix);
@@ -222,8 +226,8 @@ const contains = (block: ParsedBlock, address: Address): boolean =>
   sharesPrefix(block.first, address, block.prefix);
 
 /**
- * Returns the reason why an address is not public, or undefined (verification.md §5.11). IPv4 is refused inside
- * listed blocks; IPv6 is refused outside 2000::/3 too.
+ * Returns the reason why an address is not public, or undefined if it is (verification.md §5.11). IPv4 is refused
+ * inside the listed blocks; IPv6 is refused outside 2000::/3 too.
  */
 function notPublicReason(address: Address): string | undefined {
   const block = BLOCKS.find((candidate) => contains(candidate, address));
@@ -238,8 +242,8 @@ function embeddedNotPublicReason(
   places: readonly ByteOffsets[],
 ): string | undefined {
   const inside = places.map((place) => Uint8Array.from(place, (index) => address[index] ?? 0));
-  // An unused one of several possible positions mostly begins with zero, and no translator forwards to 0.0.0.0/8.
-  // If all begin with zero, no IPv4 address is embedded.
+  // If a block has several possible positions, those not in use mostly begin with a zero byte. They are ignored,
+  // because no translator forwards to 0.0.0.0/8. If all begin with zero, no IPv4 address is embedded.
   const read = inside.filter((ipv4) => places.length === 1 || ipv4[0] !== 0);
   if (read.length === 0) return `${block.name}, ${block.source}`;
   for (const ipv4 of read) {
@@ -250,8 +254,9 @@ function embeddedNotPublicReason(
 }
 
 /**
- * Decides if one address is globally routable. The text is as from a resolver, or from a URL without brackets.
- * @returns the reason, for the owner's log, why it is not; undefined if it is.
+ * Decides if one address is globally routable.
+ * @param text an address as a resolver returns it, or from a URL without the brackets.
+ * @returns the reason, for the owner's log, why the address is not routable; undefined if it is.
  */
 export function addressNotPublicReason(text: string): string | undefined {
   const address = parseAddress(text);
@@ -264,18 +269,18 @@ export function addressNotPublicReason(text: string): string | undefined {
  */
 const LOCAL_NAME = /(?:^|\.)(?:localhost|local|internal|home\.arpa)$/;
 
-/** Matches the host as written in the URL, before any parser has changed it. */
+/** Matches the host as it is written in the URL, before a parser has changed it. */
 const AS_WRITTEN = /^[^/?#]*\/\/([^/?#]*?)(?::\d*)?(?:[/?#]|$)/;
 
 /**
- * Decides if a `hostname` from `URL` is public. `URL` has already converted every form of an IPv4 address (decimal,
- * octal, hex, short, full-width, percent-encoded, trailing dot) into four decimal parts. IPv6 is in its canonical
- * form.
+ * Returns the reason why a host is not public; undefined if it may be public. `hostname` comes from `URL`, which has
+ * converted IPv6 into its canonical form, and every spelling of an IPv4 address into four decimal parts. Such spellings
+ * are decimal, octal, hex, short, full-width, percent-encoded, or end in a dot.
  */
 function hostNotPublicReason(hostname: string, url: string): string | undefined {
   if (hostname.startsWith('[')) return literalNotPublicReason(hostname, hostname.slice(1, -1));
   if (parseAddress(hostname) !== undefined) {
-    // If the URL has another spelling, other programs read it as another address or as a name, so it is refused.
+    // An IPv4 address in another spelling is refused, because other programs read it as another address or as a name.
     const written = AS_WRITTEN.exec(url)?.[1] === hostname;
     return (
       literalNotPublicReason(hostname, hostname) ??
@@ -283,7 +288,7 @@ function hostNotPublicReason(hostname: string, url: string): string | undefined 
     );
   }
   const name = hostname.replace(/\.$/, '');
-  // The URL parser accepts a name that ends in a number only if an empty label follows.
+  // A name with an empty label is refused. Without one, the URL parser accepts no name that ends in a number.
   const odd = name.split('.').includes('');
   return odd || LOCAL_NAME.test(name) || !name.includes('.') ? `${hostname} is not a public host` : undefined;
 }

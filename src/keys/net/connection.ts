@@ -1,12 +1,12 @@
-// Connects to an address that was found to be public, and makes one HTTP request over that connection
-// (verification.md §5.12, §5.13).
-// Called by `document-fetch.ts`, and by calls to sellers, on runtimes with Node's modules.
+// Connects to an address that was checked before, and makes one HTTP request over that connection (verification.md
+// §5.12, §5.13).
+// Called by `document-fetch.ts` and the code that calls sellers, on runtimes with Node's modules.
 
 import { abortReason, onAbort, settledWithin } from '../../shared/time-limits.ts';
 import { sameAddress } from './addresses.ts';
 import { isError } from '../../shared/realms.ts';
 
-/** Node's modules that connections are made with. */
+/** The modules of Node with which connections are made. */
 export interface NetModules {
   readonly dns: typeof import('node:dns');
   readonly http: typeof import('node:http');
@@ -17,28 +17,34 @@ export interface NetModules {
 export type Socket = import('node:net').Socket;
 type IncomingMessage = import('node:http').IncomingMessage;
 
-/** Matches Bun: its `node:http` uses its own `fetch`, which ignores a given connection. */
+/** Matches the user agent of Bun. There, `node:http` uses Bun's own `fetch`, which ignores a given connection. */
 const BUN = /^Bun\b/;
 
 /**
- * Matches workerd: it reaches no private network, resolves names by HTTP requests, and its sockets exclude many
- * addresses.
+ * Matches the user agent of workerd. That runtime reaches no private network, resolves names by HTTP requests, and its
+ * sockets exclude many addresses.
  */
 const WORKERD = /^Cloudflare-Workers\b/;
 
 const userAgent = (): string => globalThis.navigator?.userAgent ?? '';
 
-/** Matches Deno: its `node:dns` uses its own resolver without time-outs, and its system look-ups need no thread. */
+/**
+ * Matches the user agent of Deno. Deno implements `node:dns` itself, without time-outs; its look-ups by the system do
+ * not queue for threads.
+ */
 const DENO = /^Deno\b/;
 
-/** True on Node, where `dns.Resolver` is c-ares, and look-ups by the system share few threads. */
+/**
+ * True if look-ups are to ask DNS servers directly: on every runtime but Deno. On Node, `dns.Resolver` does so (library
+ * c-ares), while look-ups by the system share few threads.
+ */
 export function hasDirectDns(): boolean {
   return !DENO.test(userAgent());
 }
 
 /**
- * Returns Node's modules, without an import. Undefined on runtimes that lack them or where they work differently;
- * they work on Node and Deno.
+ * Returns Node's modules, without an import. Undefined on runtimes that lack one of the modules or whose modules work
+ * differently. They work on Node and Deno.
  */
 export function netModules(): NetModules | undefined {
   if (BUN.test(userAgent())) return undefined;
@@ -61,13 +67,13 @@ interface Dialed {
   readonly peerAddress: () => string | undefined;
 }
 
-/** Starts a connection to an address that was found to be public. It is never given a name. */
+/** Starts a connection to an address that was checked before. `address` is never a host name. */
 export type Dial = (address: string, port: number) => Dialed;
 
 /** If an address has not connected after this time, the next one is tried in parallel (RFC 8305 §8). */
 const STAGGER_MS = 250;
 
-/** Most addresses tried, because a hostile DNS answer can list thousands. */
+/** The maximum number of addresses tried. There is a limit, because a hostile DNS answer can list thousands. */
 const MAX_TRIED = 4;
 
 export function systemDial(net: NetModules['net']): Dial {
@@ -78,8 +84,8 @@ export function systemDial(net: NetModules['net']): Dial {
 }
 
 /**
- * Resolves when the socket emits `event`. If that fails or the signal aborts, destroys the socket and rejects.
- * Later errors are for the code that uses the socket next. One error listener always stays, because an `error`
+ * Resolves when the socket emits `event`. If the socket fails or the signal aborts, destroys the socket and rejects.
+ * Errors after that are left to the next user of the socket. One empty error listener stays, because an `error` event
  * without a listener ends the process.
  */
 export async function whenReady(
@@ -116,8 +122,8 @@ async function connect(address: string, port: number, dial: Dial, signal: AbortS
 }
 
 /**
- * Sorts addresses so that IPv4 and IPv6 alternate (RFC 8305 §4). So both families are tried even if a name has many
- * addresses of one.
+ * Sorts addresses so that IPv4 and IPv6 alternate (RFC 8305 §4). So both families are tried, even if a name has many
+ * addresses of one family.
  */
 function alternateFamilies(addresses: readonly string[]): string[] {
   const isIpv6 = (address: string): boolean => address.includes(':');
@@ -132,7 +138,7 @@ function alternateFamilies(addresses: readonly string[]): string[] {
 }
 
 /**
- * Connects to the first address that answers. Each is tried for a short time alone before the next is tried too.
+ * Connects to the first address that answers. Each address has 250 ms alone; then the next one is tried in parallel.
  */
 export async function connectAny(
   addresses: readonly string[],
@@ -147,7 +153,7 @@ export async function connectAny(
   try {
     for (const address of alternateFamilies(addresses)) {
       attempts.push(connect(address, port, dial, limit));
-      // This rejects if all attempts so far have failed; then the next address is tried.
+      // The promise rejects if all attempts so far have failed; then the next address is tried immediately.
       first = await settledWithin(Promise.any(attempts), STAGGER_MS).catch(() => undefined);
       if (first !== undefined || signal.aborted) break;
     }
@@ -161,38 +167,39 @@ export async function connectAny(
   }
 }
 
-/** Destroys the socket of an attempt that is not the first, because two attempts may connect at the same moment. */
+/** Destroys the socket of an attempt, unless it is the socket in use. Two attempts may connect at the same moment. */
 async function destroyUnless(first: Socket | undefined, attempt: Promise<Socket>): Promise<void> {
   const socket = await attempt.catch(() => undefined);
   if (socket !== first) socket?.destroy();
 }
 
-/** One request. */
+/** One HTTP request over an existing connection. */
 interface HttpRequest {
   readonly url: URL;
-  /** The address that the socket is connected to, which was found to be public. */
+  /** The address that the socket is connected to; it was checked before. */
   readonly address: string;
   readonly method: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body?: Uint8Array | undefined;
-  /** Most bytes of the body that the caller will read. */
+  /** The maximum number of bytes of the body that the caller will read. */
   readonly maxBytes: number;
-  /** Aborting it destroys the socket; reading the body then fails with the signal's reason. */
+  /** When the signal aborts, the socket is destroyed, and reading the body fails with the signal's reason. */
   readonly signal: AbortSignal;
 }
 
-/** Most bytes of all header names and values together. */
+/** The maximum number of bytes of all header names and values together. */
 const MAX_HEADER_BYTES = 16_384;
 /**
- * Most header lines. A line can be empty except for its colon, so bytes alone are no bound. Node silently drops
- * lines beyond 2000, so the limit is lower.
+ * The maximum number of header lines. A limit of bytes alone is not enough, because a line can be a mere colon. Node
+ * silently drops lines beyond 2000, so the limit is lower.
  */
 const MAX_HEADER_LINES = 256;
 
 /**
- * Closes the connection if it receives more bytes than a body of `maxBytes` can need, with headers, trailers and
- * the framing of small chunks. Interim answers (100, 103), chunk extensions, empty lines before an answer and zeros
- * before a chunk's size do not count as body. Some servers send them without end.
+ * Closes the connection if it receives far more bytes than a body of `maxBytes` needs, with headers, trailers and the
+ * framing of small chunks.
+ * Some servers send bytes without end that are no part of the body. Examples are interim answers (100, 103), chunk
+ * extensions, empty lines before an answer, and zeros before a chunk's size.
  */
 function capBytes(socket: Socket, maxBytes: number): void {
   const limit = 2 * maxBytes + 65_536;
@@ -201,15 +208,16 @@ function capBytes(socket: Socket, maxBytes: number): void {
   });
 }
 
-/** Returns the error that says why no answer came. */
+/** Converts the error of a socket or request to an error that says why no answer came. */
 type Explain = (error: unknown) => Error;
 
 /** Statuses for which Node accepts a body but the constructor of `Response` does not. */
 const NULL_BODY = new Set([204, 205, 304]);
 
 /**
- * Makes one request over an existing connection that serves no other request. Without an agent there is
- * `Connection: close`, no pool, and no proxy from the environment. Rejects if no response headers arrive.
+ * Makes one request over an existing connection that serves no other request. The request has no `http.Agent`, so it
+ * sends `Connection: close`, and uses no pool and no proxy from the environment. Rejects if no response headers
+ * arrive.
  */
 export async function exchange(
   http: NetModules['http'],
@@ -220,29 +228,29 @@ export async function exchange(
   return await new Promise<Response>((resolve, reject) => {
     let taken = false;
     let first: Error | undefined;
-    // An error of the body only says that the connection is gone; the request's first error has the reason.
+    // An error of the body only says that the connection is gone. The first error of the request has the reason.
     const explain: Explain = (error) => (signal.aborted ? abortReason(signal) : plainFailure(first ?? error));
     const request = http.request({
       createConnection: () => {
         taken = true;
         return socket;
       },
-      // Some runtimes make their own connection anyway. With an address as host, they do not look up the name
-      // again.
+      // Some runtimes ignore `createConnection` and connect by themselves. The host is an IP address, so that they do
+      // not look up the name again.
       host: asked.address,
       path: `${url.pathname}${url.search}`,
       method,
       headers: { ...asked.headers, host: url.host },
       maxHeaderSize: MAX_HEADER_BYTES,
-      // Strict parsing, even if a flag of the process asks for lenient parsing.
+      // The response is parsed strictly, even if a flag of the process asks for lenient parsing.
       insecureHTTPParser: false,
     });
     request.on('error', (error) => {
       first ??= error;
       reject(explain(error));
     });
-    // Adding a `data` listener makes the bytes flow. It is added only when the request reads the socket, because
-    // earlier bytes would be lost.
+    // `capBytes` adds a `data` listener, which starts the flow of bytes. It is added only after the request has taken
+    // over the socket, because earlier bytes would be lost.
     request.once('socket', () => {
       capBytes(socket, asked.maxBytes);
     });
@@ -254,7 +262,7 @@ export async function exchange(
         reject(error);
       }
     });
-    // Some responses (101) end the request without an error.
+    // Some responses (e.g. with status 101) end the request without an error.
     request.once('close', () => {
       reject(new Error('the connection was closed without an answer'));
     });
@@ -264,7 +272,8 @@ export async function exchange(
 }
 
 function asResponse(message: IncomingMessage, explain: Explain): Response {
-  // Errors of the body reach its reader, if there is one; without a listener here they would end the process.
+  // Errors of the message reach the reader of the body too. This empty listener is needed because an `error` event
+  // without a listener ends the process.
   message.on('error', () => undefined);
   const { statusCode: status = 0, rawHeaders } = message;
   if (status < 200 || status > 599) throw new Error(`answered ${status}`);
@@ -274,13 +283,16 @@ function asResponse(message: IncomingMessage, explain: Explain): Response {
     headers.append(rawHeaders[index] ?? '', rawHeaders[index + 1] ?? '');
   }
   if (!NULL_BODY.has(status)) return new Response(bodyOf(message, explain), { status, headers });
-  // This response has no body, but more bytes may follow without end. Nobody reads them, and the connection is not
-  // used again.
+  // A response with this status has no body, but more bytes may follow without end. Nobody reads them, and the
+  // connection is not used again.
   message.destroy();
   return new Response(null, { status, headers });
 }
 
-/** Reads from the connection only on demand, so that an endless answer fills the sender's buffers and not ours. */
+/**
+ * Reads from the connection only on demand, so that an endless answer fills the server's buffers, not this process's
+ * memory.
+ */
 function bodyOf(message: IncomingMessage, explain: Explain): ReadableStream<Uint8Array> {
   const chunks = message[Symbol.asyncIterator]() as AsyncIterator<Uint8Array>;
   return new ReadableStream<Uint8Array>(
@@ -305,8 +317,8 @@ function bodyOf(message: IncomingMessage, explain: Explain): ReadableStream<Uint
 const CONNECTION_CLOSED = 'the connection was closed before the whole answer had come';
 
 /**
- * Messages that are clearer than the runtime's and contain no text of a counterparty, such as the names in a
- * certificate.
+ * Messages by error code. They replace the runtime's messages, which are less clear or contain text of a counterparty,
+ * such as the names in a certificate.
  */
 const PLAIN_MESSAGES: Readonly<Record<string, string>> = {
   ECONNRESET: CONNECTION_CLOSED,

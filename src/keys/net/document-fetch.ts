@@ -1,6 +1,6 @@
-// The `fetch` for counterparties' URLs. It makes its own connections on Node and Deno, and uses the platform's
-// `fetch` elsewhere (verification.md §5.12).
-// Made by the key resolver, calls to sellers and the registry client, unless the owner passes a `fetch`.
+// The `fetch` for URLs that counterparties choose. It makes its own connections on Node and Deno, and uses the
+// platform's `fetch` elsewhere (verification.md §5.12).
+// Used by the key resolver, the registry client and the code that calls sellers, unless the owner passes a `fetch`.
 
 import { limited, onAbort, orAborted } from '../../shared/time-limits.ts';
 import type { AnyFetch, AnyFetchInit, NameLookUp } from '../key-resolver.ts';
@@ -21,15 +21,14 @@ import {
 import { directResolve, publicAddresses, type Resolve, systemResolve } from './name-lookup.ts';
 
 /**
- * Returns a fetch that makes its own connections if the runtime allows it, and otherwise uses the runtime's
- * `fetch`. What each enforces is described at `nodeFetch` and `platformFetch`.
- * @param allowLoopback development: allows http and private addresses.
- * @param lookUp the way in which Node looks up names. With a platform's `fetch`, names are looked up by the system,
- * also for the check before it.
+ * Returns a fetch that makes its own connections if the runtime allows it, and otherwise uses the runtime's `fetch`.
+ * `nodeFetch` and `platformFetch` describe the checks of each.
+ * @param allowLoopback for development: allows http and private addresses.
+ * @param lookUp the way in which Node looks up names. Other runtimes use the system's look-up.
  */
 export function defaultFetch(allowLoopback: boolean, lookUp: NameLookUp = 'direct'): AnyFetch {
-  // Made at the first fetch: a receiver with only pinned senders needs none, and loading Node's `dns`, `http` and
-  // `tls` takes 10 ms.
+  // Created at the first fetch, because loading Node's `dns`, `http` and `tls` takes 10 ms. A receiver with only
+  // pinned senders never fetches.
   let made: AnyFetch | undefined;
   return (url, init) => (made ??= runtimeTransport(allowLoopback, lookUp))(url, init);
 }
@@ -48,20 +47,19 @@ function runtimeTransport(allowLoopback: boolean, lookUp: NameLookUp): AnyFetch 
 interface PlatformFetchOptions {
   readonly allowLoopback: boolean;
   /**
-   * Set if the runtime can resolve names. The addresses are then checked before its `fetch` resolves the name
-   * again.
+   * Returns the addresses of a host name. If set, these addresses are checked before `fetch` resolves the name again.
    */
   readonly resolve?: Resolve;
 }
 
 /**
- * Returns the platform's `fetch` with the checks that can be made before it. These require https, and refuse
- * userinfo, redirects, local names, and literal addresses that are not public, however they are spelled. If names
- * can be resolved here, a name with an address that is not public is refused too.
+ * Returns the platform's `fetch` with the checks that are possible before the call. They require https, and refuse
+ * userinfo, redirects, local names, and literal addresses that are not public, however they are spelled. With
+ * `resolve`, a name with an address that is not public is refused too.
  *
- * One thing cannot be enforced, because `fetch` does not say where it connects. A name that resolves differently
- * the second time is not detected, and a proxy from the environment may be used. On workers at the edge, `fetch`
- * reaches no private network, so nothing is lost. Elsewhere, an owner with internal hosts to protect passes a
+ * The connection itself cannot be checked, because `fetch` does not say where it connects. A name that resolves
+ * differently the second time is not detected, and a proxy from the environment may be used. On workers at the edge,
+ * `fetch` reaches no private network, so nothing is lost. Elsewhere, an owner with internal hosts to protect passes a
  * `fetch` that uses an egress proxy.
  */
 export function platformFetch({ allowLoopback, resolve }: PlatformFetchOptions): AnyFetch {
@@ -77,14 +75,15 @@ export function platformFetch({ allowLoopback, resolve }: PlatformFetchOptions):
   };
 }
 
-/** Options of fetching over the runtime's own sockets. */
+/** The options of `nodeFetch`, which fetches over the runtime's own sockets. */
 export interface NodeFetchOptions {
-  /** Development: allows http and private addresses. Default false. */
+  /** For development: allows http and private addresses. Default: false. */
   readonly allowLoopback?: boolean;
-  /** Returns the addresses of a host name; they are checked afterwards. Default: asks DNS servers. */
+  /** Returns the addresses of a host name, which are then checked. Default: asks DNS servers. */
   readonly resolve?: Resolve;
   /**
-   * Connects to a checked address; the address that was reached is compared with it. Default: the system's sockets.
+   * Connects to a checked address. Afterwards the address that was reached is compared with the checked one. Default:
+   * the system's sockets.
    */
   readonly dial?: Dial;
   /** PEM certificates that are trusted instead of the runtime's own. */
@@ -109,10 +108,11 @@ interface TransportContext {
 const CONNECT_MS = 5_000;
 
 /**
- * Fetches URLs that counterparties chose, so that none leads into the owner's network. The name is resolved once
- * and all its addresses are checked. The connection is made to one of them, and the reached address is compared
- * with it (verification.md §5.12). Each fetch has its own connection. Redirects are not followed, bodies are not
- * decoded, and proxy variables are not read. Rejects with the reason, for the owner's log.
+ * Fetches URLs that counterparties chose, so that no URL leads into the owner's network. The name is resolved once and
+ * all its addresses are checked. The connection is made to one of them, and the reached address is compared with it
+ * (verification.md §5.12).
+ * Each fetch has its own connection. Redirects are not followed, bodies are not decoded, and proxy variables are not
+ * read. Rejects with the reason, for the owner's log.
  */
 export function nodeFetch(modules: NetModules, options: NodeFetchOptions = {}): AnyFetch {
   const parts: TransportContext = {
@@ -141,7 +141,7 @@ async function fetchOnce(parts: TransportContext, url: URL, init: AnyFetchInit):
   const addresses = await orAborted(judging, signal);
   const limit = { ms: parts.connectMs, reason: `no connection within ${parts.connectMs} ms` };
   const socket = await limited(limit, signal, (within) => open(parts, url, addresses, within));
-  // The abort listener stays after this promise has settled, because the body is read later.
+  // The abort listener stays after this function has returned, because the body is read later.
   const takeBack = onAbort(signal, (reason) => socket.destroy(reason));
   socket.once('close', takeBack);
   return await exchange(parts.modules.http, socket, {

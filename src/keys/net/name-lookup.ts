@@ -1,4 +1,5 @@
-// Looks up host names, with a fair queue by seller, and checks all their addresses (verification.md §5.11, §5.22).
+// Looks up host names, in a queue in which sellers take turns, and checks all their addresses (verification.md §5.11,
+// §5.22).
 // Called by `document-fetch.ts`: `directResolve` asks DNS servers (Node), `systemResolve` the operating system.
 
 import { abortReason, limited, onAbort, orAborted, settledWithin } from '../../shared/time-limits.ts';
@@ -6,7 +7,7 @@ import { addressNotPublicReason, parseAddress } from './addresses.ts';
 import type { NetModules } from './connection.ts';
 import { isError } from '../../shared/realms.ts';
 
-/** The seller for which a name is looked up, and the signal that ends the wait. */
+/** The seller for which a name is looked up, and the signal that ends the wait for its addresses. */
 interface LookUp {
   /** The seller whose document is fetched; look-ups are queued by seller. */
   readonly seller: string;
@@ -17,15 +18,14 @@ interface LookUp {
 export type Resolve = (host: string, lookUp: LookUp) => Promise<readonly string[]>;
 
 /**
- * Look-ups that are started at the same time. libuv has four threads for them; more would wait there in order of
- * arrival, not by seller.
+ * The maximum numbers of look-ups by the operating system at the same time. Node's libuv runs two at a time in its four
+ * threads. More would wait there in order of arrival, so that sellers would not take turns.
  */
 const SYSTEM_LIMITS = { perSeller: 1, inAll: 2 };
 
 /**
- * Resolves names as the operating system does: hosts file, search list, split DNS. Such a look-up needs a thread
- * and cannot be stopped. So two sellers whose name servers do not answer delay all others until the system's
- * time-out.
+ * Resolves names as the operating system does: hosts file, search list, split DNS. Such a look-up needs a thread and
+ * cannot be stopped. So two sellers whose name servers are silent delay all other sellers until the system's time-out.
  */
 export function systemResolve(dns: NetModules['dns']): Resolve {
   const inTurn = createSellerQueue(SYSTEM_LIMITS);
@@ -39,8 +39,8 @@ export function systemResolve(dns: NetModules['dns']): Resolve {
 
 /**
  * Returns the addresses of a URL's host. The name is resolved only once, so a server that answers differently the
- * second time (DNS rebinding) gains nothing. If one address is not public, none is used; otherwise the order of a
- * mixed answer would decide where the connection goes.
+ * second time (DNS rebinding) gains nothing. If one address is not public, the whole host is refused. Otherwise the
+ * order of the addresses would decide where the connection goes.
  * @param hostname as `URL` writes it; a literal address is checked like a resolved one.
  * @throws Error that names the address that is not public, and the reason, for the owner's log.
  */
@@ -69,30 +69,30 @@ interface DirectOptions {
 }
 
 /**
- * Limits of verification.md §5.22. A look-up sends two DNS queries over one socket. The exact total limit is not
- * critical, but there must be one.
+ * The maximum numbers of look-ups by DNS servers at the same time (verification.md §5.22). Each look-up sends two
+ * queries over one socket. The exact total is not critical, but there must be a limit.
  */
 const DIRECT_LIMITS = { perSeller: 2, inAll: 64 };
 const TIMEOUT_MS = 5_000;
-/** Time until a query is repeated; the second time is twice as long. Ms. */
+/** The time in ms until an unanswered query is repeated; the second wait is twice as long. */
 const TRY_MS = 1_500;
 const TRIES = 2;
 /**
- * If one address family has an answer, the other is waited for this long, because some name servers drop its
- * queries. Ms.
+ * The time in ms for which the second address family (IPv4 or IPv6) is waited for once the first is known. Some name
+ * servers drop the queries of one family.
  */
 const FAMILY_MS = 250;
 
-/** Names that are never sent to a server (RFC 6761 §6.3). */
+/** Matches names that are never sent to a DNS server (RFC 6761 §6.3). */
 const LOCALHOST = /(?:^|\.)localhost\.?$/;
 
-/** Advice for names that no DNS server knows. */
+/** The advice in the error about a name that no DNS server knows. */
 const HINT =
   "only DNS servers were asked: if only the system knows the name (hosts file, split DNS, a container's network), set dns: 'system' (of createReceiver: advanced: { dns: 'system' })";
 
 /**
- * Asks DNS servers (c-ares), with a time-out; the look-up can be stopped. Look-ups by the system would wait in few
- * threads, where one seller's silent name server would block every other seller's.
+ * Asks DNS servers, with a time-out; a look-up can be stopped. Look-ups by the system would wait for few threads,
+ * where one seller's silent name server would block every other seller.
  */
 export function directResolve(dns: NetModules['dns'], options: DirectOptions = {}): Resolve {
   const { servers, timeoutMs = TIMEOUT_MS } = options;
@@ -101,7 +101,7 @@ export function directResolve(dns: NetModules['dns'], options: DirectOptions = {
   return async (host, { seller, signal }) => {
     if (LOCALHOST.test(host)) return ['127.0.0.1', '::1'];
     return await inTurn(seller, signal, async () => {
-      // Each look-up has its own resolver, so that its `cancel` ends no other look-up.
+      // Each look-up has its own resolver, because `cancel` ends all look-ups of a resolver.
       const resolver = new dns.promises.Resolver({ timeout: TRY_MS, tries: TRIES });
       if (servers !== undefined) resolver.setServers(servers);
       try {
@@ -139,28 +139,28 @@ async function addressesOf(
 
 /**
  * Returns the most informative error. "No addresses of this family" says nothing if the query for the other family
- * failed.
+ * failed with another error.
  */
 function mostTelling(errors: readonly unknown[]): unknown {
   const [first] = errors;
   return errors.find((error) => (error as { readonly code?: unknown }).code !== 'ENODATA') ?? first;
 }
 
-/** Most tasks that run at a time. */
+/** The maximum numbers of tasks that run at the same time, for one seller and in all. */
 interface QueueLimits {
   readonly perSeller: number;
   readonly inAll: number;
 }
 
 /**
- * Runs `work` when the seller's turn has come. Rejects with the signal's reason as soon as it fires. Work
- * that has started keeps its slot until it ends, because it may ignore the signal.
+ * Runs `work` when the seller's turn has come. Rejects with the signal's reason as soon as the signal aborts. Running
+ * work counts against the limits until it ends, because it may ignore the signal.
  */
 type SellerQueue = <T>(seller: string, signal: AbortSignal, work: () => Promise<T>) => Promise<T>;
 
 /**
- * Lets sellers take turns, each with few look-ups at a time. So a seller whose name server does not answer delays
- * only itself (verification.md §5.22).
+ * Creates a queue in which sellers take turns, each with few look-ups at a time. So a seller whose name server does
+ * not answer delays only its own look-ups (verification.md §5.22).
  */
 export function createSellerQueue(limits: QueueLimits): SellerQueue {
   const places = createSlots(limits);
@@ -194,13 +194,13 @@ interface Slots {
    */
   take(seller: string, start: () => void): () => void;
   startNext(): void;
-  /** Frees the slot of a task that has ended. */
+  /** Notes that a task of the seller has ended, and starts waiting tasks in its place. */
   give(seller: string): void;
 }
 
 function createSlots({ perSeller, inAll }: QueueLimits): Slots {
   const running = new Map<string, number>();
-  /** Queues by seller; the seller whose turn is next comes first. */
+  /** For each seller with waiting tasks, the functions that start them. The seller whose turn is next comes first. */
   const waiting = new Map<string, Set<() => void>>();
   let total = 0;
   const count = (seller: string, change: 1 | -1): void => {
@@ -217,7 +217,7 @@ function createSlots({ perSeller, inAll }: QueueLimits): Slots {
       waiting.delete(seller);
       if (start === undefined) continue;
       queue.delete(start);
-      // Moves the seller to the end of the order.
+      // The seller has more waiting tasks, so the seller moves to the end of the order.
       if (queue.size > 0) waiting.set(seller, queue);
       count(seller, 1);
       start();

@@ -1,12 +1,12 @@
-// Reads the subscription set of an account from its seller, with all its pages (subscriptions.md §2.2). The change of a
-// set and the check of URLs call it.
+// Reads all webhook subscriptions of an account from the seller, page by page (subscriptions.md §2.2). Called when
+// subscriptions are changed, and when the URLs at sellers are checked.
 import { isJsonObject, type JsonObject as Members, present, textMember } from '../../codec/members.ts';
 import type { JsonObject } from '../answer-json.ts';
 import { MAX_TEXT } from '../../codec/printable.ts';
 import { sellerText } from '../answer.ts';
 import { RegistrationError } from '../registrations-errors.ts';
 
-/** An entry of a set: one of ours, or another subscriber's. */
+/** An entry of `notification_configs`: a subscription of this application, or of another subscriber of the account. */
 export type Entry = Members & { readonly subscriber_id: string };
 
 export interface Reading {
@@ -18,10 +18,14 @@ export interface Reading {
 export type Ask = (operation: string, args: JsonObject) => Promise<Members>;
 
 const MOST_PAGES = 100;
-/** The page size: the largest that the protocol allows. */
+/** The number of accounts requested per page: the most that the protocol allows. */
 const A_PAGE = 100;
 
-/** Reads the account. @throws RegistrationError `account_unknown`, `answer_invalid`; any error of `ask`. */
+/**
+ * Reads an account's id and its subscription entries from the seller.
+ * @throws RegistrationError `account_unknown` if no account or several match, `answer_invalid` if an answer is
+ *   unusable; any error of `ask`.
+ */
 export async function readAccount(ask: Ask, account: JsonObject): Promise<Reading> {
   const found: Members[] = [];
   let cursor: string | undefined;
@@ -32,7 +36,7 @@ export async function readAccount(ask: Ask, account: JsonObject): Promise<Readin
     });
     const accounts = present(page, 'accounts');
     if (!Array.isArray(accounts)) throw invalid('list_accounts has no list of accounts');
-    // Two matches are enough to know that the account is ambiguous.
+    // At most two matching accounts are collected: two suffice to know that `account` is ambiguous.
     for (const one of accounts as readonly unknown[]) {
       if (isJsonObject(one) && found.length < 2 && isOf(one, account)) found.push(one);
     }
@@ -43,7 +47,10 @@ export async function readAccount(ask: Ask, account: JsonObject): Promise<Readin
   throw invalid(`list_accounts has more than ${MOST_PAGES} pages`);
 }
 
-/** True if the seller's account is the one that the owner names: by its id, or by all members that the owner gives. */
+/**
+ * True if `one`, an account in the seller's answer, matches the requested `account`: by `account_id` if requested,
+ * otherwise by all requested members.
+ */
 function isOf(one: Members, account: JsonObject): boolean {
   const id = textMember(account, 'account_id');
   return id === undefined ? hasAll(one, account) : one['account_id'] === id;
@@ -86,7 +93,7 @@ function readingIn(found: readonly Members[]): Reading {
 
 function entriesIn(account: Members): readonly Entry[] {
   const configs = present(account, 'notification_configs') ?? [];
-  // If an entry cannot be read, it could not be sent back unchanged.
+  // One unreadable entry makes the answer invalid, because a later change has to send all entries back unchanged.
   if (!Array.isArray(configs) || !configs.every(isEntry)) {
     throw invalid(
       'list_accounts has notification_configs that are not a list of entries with a subscriber_id',
@@ -98,6 +105,9 @@ function entriesIn(account: Members): readonly Entry[] {
 const isEntry = (value: unknown): value is Entry =>
   isJsonObject(value) && (textMember(value, 'subscriber_id') ?? '') !== '';
 
-/** Returns the error for an answer that does not tell the state of the set. */
+/**
+ * Returns the error for a seller's answer that lacks the expected content.
+ * @param what the fault, as the beginning of a sentence.
+ */
 export const invalid = (what: string): RegistrationError =>
   new RegistrationError('answer_invalid', `${sellerText(what)}. Report it to the seller; it is asked again.`);

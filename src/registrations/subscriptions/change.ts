@@ -1,5 +1,6 @@
-// Changes a subscription set that is reserved for this process (subscriptions.md §2). It reads the set, sends it once
-// if it differs, reads it again, and derives the result. `subscribe`, `unsubscribe` and the daily check call it. After
+// Changes the subscriptions of one account or agent (a subscription set) at a seller, while this process has the set's
+// row reserved (subscriptions.md §2). Compares the seller's entries with the wanted ones, sends the wanted ones once if
+// they differ, compares again, and derives the result. Called by `subscribe`, `unsubscribe` and the daily check. After
 // each step the row has all that another process needs to continue.
 import { utf8 } from '../../codec/encoding.ts';
 import { MAX_TEXT, printableText } from '../../codec/printable.ts';
@@ -21,25 +22,27 @@ export interface ChangeContext extends RoutesContext, CallContext {
   readonly newId: () => string;
 }
 
-/** The arguments that the owner of a change passes to it. */
+/** The arguments of `changeSet` that come from the application's request, or from the daily check. */
 export interface Given {
-  /** The `ref` of the subscription that the owner requests; absent for a daily check. */
+  /** The `ref` of the subscription that the application subscribes or unsubscribes; absent in a daily check. */
   readonly asked?: string;
   readonly credentials: Readonly<Record<string, string>>;
   readonly signal: AbortSignal;
 }
 
-/** The result of a change. */
+/** The result of `changeSet`. */
 export interface Changed extends News {
-  /** The set after the change. */
+  /** The subscription set after the change. */
   readonly set: SubscriptionSet;
-  /** The subscriber ids of entries of others that the seller had before the change and no longer has. */
+  /**
+   * The `subscriber_id` of each entry of another subscriber that the seller had before the change and no longer has.
+   */
   readonly vanished: readonly string[];
-  /** The error because of which a part of the result is unknown, or was refused. */
+  /** The error of the change. Present if the seller refused a part of the change, or if its effect is unknown. */
   readonly error?: unknown;
 }
 
-/** The context of a running change. */
+/** The inputs and the interim state of a running change of a subscription set. */
 interface Work extends Calling {
   readonly context: ChangeContext;
   readonly held: Held;
@@ -49,19 +52,22 @@ interface Work extends Calling {
   readonly missed: Subscription[];
 }
 
-/** The facts from which the result of a change is derived. */
+/** The outcome of the calls of a change, from which `conclude` derives the new states of the subscriptions. */
 interface End extends Omit<Look, 'routes' | 'sent' | 'asked'> {
   readonly sent?: Look['sent'];
   readonly vanished?: readonly string[];
   readonly error?: unknown;
-  /** True if the seller's answer shows the current state of the set. */
+  /** True if the seller's answer shows that the seller has the sent entries now. */
   readonly isNow?: boolean;
 }
 
-/** The time for which the seller recognises a repeated request by its key. Ms. */
+/** The time for which a seller recognises a repeated request by its `idempotency_key`. Ms. */
 const KEY_MS = 86_400_000;
 
-/** Changes a set. @returns the result; undefined if another process has taken the set meanwhile, or it was deleted. */
+/**
+ * Changes a subscription set at its seller. The set's row must be reserved for this process.
+ * @returns the result; undefined if another process took over the reservation meanwhile, or the set was deleted.
+ */
 export async function changeSet(
   context: ChangeContext,
   held: Held,
@@ -77,7 +83,7 @@ export async function changeSet(
     is = found.set;
     work = { ...work, routes: found.routes };
   } catch (error) {
-    // The fault is in this process or its store, and not an answer of the seller.
+    // The error is from this process or its store, and is never a seller's refusal. So the change is retried later.
     return conclude(work, unanswered(error));
   }
   try {
@@ -118,7 +124,8 @@ async function changeAccount(
     if (!isToSend(is.set)) return conclude(work, { entries, vanished: gone(before.entries, entries, set) });
     args = await argumentsOf(work, is.set, account, now);
   }
-  // If a task is running, its outcome is read, and the change is not begun again.
+  // If the seller answered the dry run with a running task, nothing more is sent. The entries are read below, to see
+  // the task's effect.
   const answer: End = dry.isTask ? { sent: 'answered' } : await sent(work, () => send(args), judge);
   if (!(await heldOn(context, held))) return undefined;
   const after = await read(work, account).catch((error: unknown) => ({ error }));
@@ -131,7 +138,10 @@ async function changeAccount(
   });
 }
 
-/** Returns the arguments that are sent to the seller. @throws RegistrationError */
+/**
+ * Returns the arguments of `sync_accounts`: all entries of the account, with the wanted changes.
+ * @throws RegistrationError if they cannot be built, e.g. because another subscriber's credentials are missing.
+ */
 async function argumentsOf(
   { context, held, routes, given }: Work,
   set: SubscriptionSet,
@@ -145,7 +155,10 @@ async function argumentsOf(
   return args;
 }
 
-/** After a refusal nothing was changed, so the current entries are those that were read before. */
+/**
+ * Returns the seller's current entries after an error. A refusal changed nothing, so these are the entries read before;
+ * otherwise they are unknown.
+ */
 const isUnsent = (error: unknown, { entries }: Reading): Pick<End, 'entries'> =>
   isRefusal(error) ? { entries } : {};
 
@@ -156,7 +169,10 @@ async function changeAgent(work: Work): Promise<Changed | undefined> {
   const args = { notification_configs: agentEntries(is.set, routes) };
   const preview = async (): Promise<SetAnswer> =>
     agentAnswer(await ask(work, SYNC_AGENT, { ...args, dry_run: true, idempotency_key: context.newId() }));
-  /** Asks if the seller has the set now, unless its answer already shows that. */
+  /**
+   * Finds out if the seller has the wanted entries now: by a dry run, unless the answer to the change already shows it
+   * (`isNow`).
+   */
   const setBy = async ({ isNow }: Pick<End, 'isNow'>): Promise<Pick<End, 'isSet'>> => {
     if (isNow) return { isSet: true };
     const is = await preview();
@@ -186,8 +202,8 @@ async function changeAgent(work: Work): Promise<Changed | undefined> {
 type Taken = Extract<SetAnswer, { kind: 'taken' }>;
 
 /**
- * If the seller has the set unchanged, notes that. Returns true if a subscription must still be moved: then the set is
- * sent once more.
+ * If a dry run showed that the seller has the wanted entries, and a subscription waits for a move, begins the move.
+ * @returns true if the entries with the new URL must be sent now.
  */
 async function isMovedOn(work: Work, set: SubscriptionSet, { isUnchanged }: Taken): Promise<boolean> {
   if (!isUnchanged || !set.subscriptions.some(isMoving)) return false;
@@ -196,9 +212,10 @@ async function isMovedOn(work: Work, set: SubscriptionSet, { isUnchanged }: Take
 }
 
 /**
- * Returns the request key of the same earlier call, if it was not answered and the seller still recognises the key.
- * Otherwise returns a new key. The key is stored durably.
- * @returns undefined if another process has taken the set.
+ * Returns the `idempotency_key` for a call, and stores the key before the call is sent. A repeat of an unanswered call
+ * with the same arguments gets the key of that call, as long as the seller recognises that key. Any other call gets a
+ * new key.
+ * @returns undefined if another process has taken over the set's reservation.
  */
 async function keyOf({ context, held }: Work, args: JsonObject): Promise<string | undefined> {
   const hash = context.hashes.sha256Hex(utf8(JSON.stringify(args)));
@@ -212,7 +229,11 @@ async function keyOf({ context, held }: Work, args: JsonObject): Promise<string 
   return is?.key;
 }
 
-/** Sends the set while it is reserved for this process. After an error it is unknown what the seller has done. */
+/**
+ * Sends the wanted entries with `send`, after prolonging the set's reservation. Returns the outcome: the answer as
+ * judged by `judge`, or the effect of an error.
+ * @throws Error if another process has taken over the reservation.
+ */
 async function sent(
   { context, held, given }: Work,
   send: () => Promise<unknown>,
@@ -230,8 +251,8 @@ async function sent(
 const TAKEN = 'Another process has taken the set meanwhile.';
 
 /**
- * Stores the result of the first reading before anything is sent. The account's id must be known before the seller
- * sends its proof of control.
+ * Stores the states that follow from the seller's entries, before anything is sent. The account's id must be stored by
+ * then, because the seller may send a challenge (a check of the webhook URL) during the call.
  */
 async function note(
   { context, held, given, routes, missed }: Work,
@@ -248,34 +269,36 @@ async function note(
       set.subscriptions.some(({ ref, state }) => ref === one.ref && state === 'active');
     const again = after.set.subscriptions.filter((one) => one.state === 'pending' && wasActive(one));
     const is = sentElsewhere(context, { set: after.set, routes }, rows, now);
-    // A lost subscription is only reported at the end of the change.
+    // A subscription that the seller dropped is not stored as `lost` yet: `conclude` stores and reports it at the end
+    // of the change.
     return { set: { ...is, subscriptions: unlessLost(set, is) }, again };
   });
   missed.push(...(noted?.again ?? []));
   return noted;
 }
 
-/** Returns the subscriptions, with those that are lost in their former state, until the end of the change. */
+/** Returns the subscriptions of `is`, but those that are now `lost` keep their former state from `was`. */
 const unlessLost = (was: SubscriptionSet, is: SubscriptionSet): SubscriptionSet['subscriptions'] =>
   is.subscriptions.map((one) =>
     one.state === 'lost' ? (was.subscriptions.find(({ ref }) => ref === one.ref) ?? one) : one,
   );
 
-/** Stores the result, and releases the set. */
+/** Stores the result of a change, ends the set's reservation, and schedules the set's next check. */
 async function conclude(work: Work, end: End): Promise<Changed | undefined> {
   const { context, held, routes, missed } = work;
   const { sent: how = 'nothing', vanished = [], error, isNow: _isNow, ...seen } = end;
   const look: Look = { ...seen, routes, sent: how };
   const askedMs = askedPause(error);
   return whileHeld(context, held, (set, now) => {
-    // If the account was never found, nothing was sent, so the seller has no entry of ours.
+    // If the seller never had such an account, nothing was ever sent. So the seller has no entry of this application.
     const isNowhere = set.accountId === undefined && isUnknown(error);
     const { set: is, lost, refused } = looked(set, isNowhere ? { ...look, entries: [] } : look, now);
-    // If the seller refused what was to be sent, that is a result. After any other error the change is tried again.
+    // If a change was pending and the seller refused it, the change is finished and has not failed. After any other
+    // error the change is retried.
     const isFailed = error !== undefined && !(how === 'refused' && isToSend(set));
     const { failures, waitMs: forMs } = waitOf(is, isFailed ? { askedMs } : undefined);
     const { sent: call, ...rest } = is;
-    // A request key belongs to one call. It is kept only if that call was not answered.
+    // The `idempotency_key` is kept only if its call was not answered, so that a retry repeats that call.
     const isOpen = how === 'unanswered' && !isOfKey(error);
     return {
       set: { ...rest, failures, ...(isOpen && call && { sent: call }) },
@@ -291,16 +314,20 @@ async function conclude(work: Work, end: End): Promise<Changed | undefined> {
 const isUnknown = (error: unknown): boolean =>
   isOfKind(error, RegistrationError) && error.code === 'account_unknown';
 
-/** Returns the effect of an error that occurred before the set was sent, or as the answer to it. */
+/**
+ * Returns the outcome for an error: `refused` if the seller or this package rejects the change for good, otherwise
+ * `unanswered`.
+ */
 function failed({ signal }: Pick<Given, 'signal'>, error: unknown): End {
-  // An owner may abort with any error as the reason, even with one of another seller, so an abort is never a refusal.
+  // After an abort the error is the signal's reason. It may be any error, even a seller's, so an abort is never a
+  // refusal.
   const isForGood = !signal.aborted && isRefusal(error);
   return isForGood ? { sent: 'refused', error, reason: textOf(error) } : unanswered(error);
 }
 
 const unanswered = (error: unknown): End => ({ sent: 'unanswered', error, reason: textOf(error) });
 
-/** Errors about the request key, which a new key solves. */
+/** Codes of seller errors about the `idempotency_key`. A retry with a new key avoids them. */
 const OF_KEY: ReadonlySet<string> = new Set(['IDEMPOTENCY_CONFLICT', 'IDEMPOTENCY_EXPIRED', 'CONFLICT']);
 
 const isOfKey = (error: unknown): boolean => isOfKind(error, SellerError) && OF_KEY.has(error.code);
@@ -311,8 +338,8 @@ function isRefusal(error: unknown): boolean {
 }
 
 /**
- * Errors of ours because of which the set cannot be sent. Other errors of ours are about this process, or about an
- * answer.
+ * Codes of this package's errors for which the change cannot be sent, so that a retry is useless. Errors with other
+ * codes are about this process or an answer; then the change is retried.
  */
 const UNSENDABLE: ReadonlySet<RegistrationErrorCode> = new Set<RegistrationErrorCode>([
   'account_unknown',
@@ -324,7 +351,7 @@ const UNSENDABLE: ReadonlySet<RegistrationErrorCode> = new Set<RegistrationError
 
 const textOf = (error: unknown): string => printableText(messageOf(error), MAX_TEXT);
 
-/** Returns the pause that the seller asks for; undefined if it asks for none. Ms. */
+/** Returns the pause before the next request that a seller's error asks for; undefined if it asks for none. Ms. */
 function askedPause(error: unknown): number | undefined {
   if (!isOfKind(error, SellerError) && !isOfKind(error, SellerBusyError)) return undefined;
   return waitMs(error.retryAfterMs);

@@ -1,5 +1,6 @@
-// Builds the entries of a set that is sent, and compares the seller's entries with the wanted ones (subscriptions.md
-// §2.3, §2.7). The change of a set and the check of URLs use it.
+// Builds the subscription entries (`notification_configs`) that are sent to a seller, and compares the seller's entries
+// with the wanted ones (subscriptions.md §2.3, §2.7). Called when subscriptions are changed, and when the URLs at
+// sellers are checked.
 import { isJsonObject, type JsonObject, present, textMember } from '../../codec/members.ts';
 import { quoted } from '../../codec/printable.ts';
 import type { Json } from '../answer-json.ts';
@@ -9,13 +10,16 @@ import type { Route } from '../routes.ts';
 import type { Entry } from './account-reading.ts';
 import { type Form, isSameSet, type Subscription, type SubscriptionSet } from './set-row.ts';
 
-/** The largest number of entries in a set. */
+/** The most subscription entries that a seller accepts per account or agent. */
 export const MOST_ENTRIES = 16;
 
-/** The routes of the seller by their names. */
+/** The seller's routes (webhook URLs with their credentials), by name. */
 export type SetRoutes = ReadonlyMap<string, Route>;
 
-/** Returns the entries of an account's set, with our own entries in their wanted form. @throws RegistrationError */
+/**
+ * Returns the entries to send for an account: the seller's entries, with this application's in their wanted form.
+ * @throws RegistrationError if another subscriber's entry cannot be sent back, or there are too many entries.
+ */
 export function accountEntries(
   { subscriptions }: SubscriptionSet,
   read: readonly Entry[],
@@ -34,8 +38,8 @@ export function accountEntries(
 }
 
 /**
- * Returns the entries that an agent's set must have. A refused subscription keeps its former entry. @throws
- * RegistrationError
+ * Returns the entries to send for the whole agent. A subscription that the seller refused keeps its latest active
+ * entry, if it had one. @throws RegistrationError `set_full`
  */
 export function agentEntries({ subscriptions }: SubscriptionSet, routes: SetRoutes): readonly Json[] {
   return withinLimit(
@@ -53,9 +57,9 @@ function formAtAgent(one: Subscription): Form | undefined {
 
 const isChanged = ({ state }: Subscription): boolean => state === 'pending' || state === 'removing';
 
-/** Returns the entries if there are not too many. @throws RegistrationError `set_full` */
+/** Returns the entries if there are at most `MOST_ENTRIES`. @throws RegistrationError `set_full` */
 function withinLimit(entries: readonly JsonObject[]): readonly Json[] {
-  // Entries from a seller are checked to be valid JSON before they are sent.
+  // The cast is safe, because a later check before sending makes sure that entries from a seller are valid JSON.
   if (entries.length <= MOST_ENTRIES) return entries as readonly Json[];
   throw new RegistrationError(
     'set_full',
@@ -63,7 +67,7 @@ function withinLimit(entries: readonly JsonObject[]): readonly Json[] {
   );
 }
 
-/** Returns the URL at which a subscription was requested; undefined if that URL is no longer served. */
+/** Returns the URL at which a subscription was requested; undefined if this process no longer serves that URL. */
 export const urlOf = ({ base, route }: Form, routes: SetRoutes): string | undefined =>
   routes.get(route)?.urls.find((one) => one.slice(0, one.lastIndexOf('/')) === base);
 
@@ -84,9 +88,10 @@ function wantedEntry(subscriberId: string, form: Form, routes: SetRoutes): JsonO
 }
 
 /**
- * Returns another subscriber's entry unchanged, with its credentials.
+ * Returns an entry as the seller shows it, with its credentials added, because sellers hide credentials.
  * @param secretOf returns the entry's credentials; undefined if they are unknown.
- * @throws RegistrationError `foreign_credentials`
+ * @throws RegistrationError `foreign_credentials` if the credentials are unknown; `request_invalid` if the entry has a
+ *   number that cannot be sent back exactly.
  */
 function asItWas(entry: Entry, secretOf: (scheme: unknown) => string | undefined): JsonObject {
   requireExact(entry);
@@ -103,7 +108,10 @@ function asItWas(entry: Entry, secretOf: (scheme: unknown) => string | undefined
   );
 }
 
-/** From this number on, a number that was read may differ from the one in the seller's answer. */
+/**
+ * The limit of exact integers: JavaScript may have rounded a number of this size or more when the seller's answer was
+ * parsed.
+ */
 const INEXACT = 2 ** 53;
 
 /** Refuses an entry with a number that cannot be sent back exactly. @throws RegistrationError `request_invalid` */
@@ -120,8 +128,9 @@ function requireExact(entry: Entry): void {
 }
 
 /**
- * Returns the credentials of an entry. If it has a URL of ours, they are ours, even if the entry's row is another. At
- * any other URL our credentials are never used, because the seller would send a bearer token there.
+ * Returns the credentials of an entry; undefined if unknown. An entry with a URL of this application has the
+ * credentials of that URL, whatever its `subscriber_id`. At any other URL this application's credentials are never
+ * used, because the seller would send a bearer token there.
  */
 function credentialsOf(
   entry: Entry,
@@ -148,8 +157,8 @@ function schemeIn(entry: JsonObject): unknown {
 }
 
 /**
- * Returns the difference between an entry and the wanted subscription; undefined if there is none.
- * @param url the URL of the subscription; undefined: it has none.
+ * Returns the difference between the seller's entry and the wanted subscription, in words; undefined if they agree.
+ * @param url the wanted URL; undefined counts as a difference.
  */
 export function differs(
   entry: JsonObject | undefined,

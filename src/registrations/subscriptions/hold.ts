@@ -1,5 +1,6 @@
-// Reserves the row of a set for one process, so that only one at a time changes it (subscriptions.md §1.4). A
-// reservation lasts longer than a call takes. `subscribe`, `unsubscribe` and the checks of sets use it.
+// Reserves the row of a subscription set for one process, so that only one process at a time changes the set
+// (subscriptions.md §1.4). A reservation lasts longer than a call to the seller. Used by `subscribe`, `unsubscribe` and
+// the daily checks.
 import type { Hashes } from '../../crypto/engine.ts';
 import type { RegistrationRows, StoreRegistrations } from '../../stores/store.ts';
 import { isSameUrl } from '../../windows/told.ts';
@@ -9,11 +10,11 @@ import { setAt, setRow, type SubscriptionSet, urlsOf } from './set-row.ts';
 export interface HoldContext {
   readonly registrations: StoreRegistrations;
   readonly hashes: Pick<Hashes, 'sha256Hex'>;
-  /** The time for which a set is reserved: longer than a call takes. Ms. */
+  /** The length of a reservation of a subscription set: longer than a call to the seller takes. Ms. */
   readonly holdMs: number;
 }
 
-/** A set that is reserved for this process. */
+/** A subscription set that this process has reserved. `by` identifies the reservation. */
 export interface Held {
   readonly agentUrl: string;
   readonly name: string;
@@ -23,8 +24,8 @@ export interface Held {
 export type Taken = { readonly set: SubscriptionSet } | { readonly waitMs: number } | undefined;
 
 /**
- * Returns the time for which another process still has the set reserved. It is at most the length of one reservation,
- * in case a clock was ahead. Ms.
+ * Returns the remaining time of another process's reservation; 0 if there is none. A reservation that would last longer
+ * than its length `ms` is ignored, because a clock was ahead when it was written. Ms.
  */
 function leftMs({ hold }: SubscriptionSet, by: string, now: number): number {
   if (!hold || hold.by === by) return 0;
@@ -33,9 +34,9 @@ function leftMs({ hold }: SubscriptionSet, by: string, now: number): number {
 }
 
 /**
- * Reserves the set, and changes it to what is wanted, in one atomic change.
- * @param want returns the wanted set; undefined: nothing has to be done.
- * @returns the set, or the time for which another process may have it reserved; undefined if nothing has to be done.
+ * Reserves a subscription set for `by` and stores the wanted set, in one transaction.
+ * @param want returns the set to store; undefined if nothing has to be done.
+ * @returns the stored set; the wait if another process has the set reserved; undefined if nothing has to be done.
  */
 export function take(
   { registrations, hashes, holdMs }: HoldContext,
@@ -57,8 +58,8 @@ export function take(
 }
 
 /**
- * The result of a change of a reserved set. With `released`, the reservation ends, and the next check of the set is
- * after `waitMs`, ms.
+ * The result of a change of a reserved subscription set. If `released` is present, the reservation ends, and the set is
+ * checked again after `waitMs` (undefined: never). Ms.
  */
 export interface Step {
   readonly set: SubscriptionSet;
@@ -66,8 +67,8 @@ export interface Step {
 }
 
 /**
- * Changes a set that is reserved for this process, and prolongs or ends the reservation.
- * @returns the result of `change`; undefined if another process has taken the set, or it was deleted.
+ * Changes a set that this process has reserved, in one transaction, and prolongs or ends the reservation.
+ * @returns the result of `change`; undefined if another process has reserved the set by now, or the set was deleted.
  */
 export function whileHeld<T extends Step>(
   { registrations, hashes, holdMs }: HoldContext,
@@ -91,7 +92,9 @@ export function whileHeld<T extends Step>(
   });
 }
 
-/** Notes the time at the URLs that the set's subscriptions no longer use (told.md §3.4). */
+/**
+ * Stores the current time as `leftAt` in the row of each URL that the set's subscriptions no longer use (told.md §3.4).
+ */
 function noteLeft(
   rows: RegistrationRows,
   before: SubscriptionSet,
@@ -105,6 +108,6 @@ function noteLeft(
   }
 }
 
-/** Prolongs the reservation of a set. @returns the set. */
+/** Prolongs the reservation of a set. @returns the set; undefined if another process has reserved it by now. */
 export const heldOn = (context: HoldContext, held: Held): Promise<Step | undefined> =>
   whileHeld(context, held, (set) => ({ set }));

@@ -1,5 +1,5 @@
 // Checks that a seller offers the event types of a subscription, for an account or for the whole agent
-// (subscriptions.md §2.8). `subscribe` calls it before anything is written.
+// (subscriptions.md §2.8). Called by `subscribe` before anything is stored or sent.
 import { isJsonObject, type JsonObject, present } from '../../codec/members.ts';
 import { sellerText } from '../answer.ts';
 import { capabilitiesIn } from '../capabilities.ts';
@@ -8,17 +8,20 @@ import { SYNC_ACCOUNTS, SYNC_AGENT } from './sync-answers.ts';
 
 export type Channel = 'account' | 'agent';
 
-/** The known facts about a seller. */
+/** The facts about a seller that tell which event types the seller offers. */
 export interface Offers {
-  /** The names of its operations; undefined: it has no list of them. */
+  /** The names of the seller's operations; undefined: the seller gave no list. */
   readonly names: readonly string[] | undefined;
-  /** Its answer to `get_adcp_capabilities`; undefined: it was not asked, or gave no usable answer. */
+  /** The seller's answer to `get_adcp_capabilities`; undefined: the seller was not asked, or gave no usable answer. */
   readonly capabilities: unknown;
 }
 
 const OPERATION: Readonly<Record<Channel, string>> = { account: SYNC_ACCOUNTS, agent: SYNC_AGENT };
 
-/** Event types that no account's subscription has: they come with a media buy, or for the whole agent. */
+/**
+ * Event types that cannot be subscribed for an account, because sellers send them for a media buy or for the whole
+ * agent.
+ */
 const NEVER_OF_ACCOUNT: ReadonlySet<string> = new Set([
   'impairment',
   'scheduled',
@@ -31,7 +34,7 @@ const NEVER_OF_ACCOUNT: ReadonlySet<string> = new Set([
 const OF_AGENT: readonly string[] = ['capabilities.changed'];
 const WHOLESALE = /^(?:product|signal|wholesale_feed)\./;
 
-/** The most event types in a message. */
+/** The most event types that an error message lists. */
 const MOST_TOLD = 64;
 
 /** Refuses event types that the seller does not offer. @throws RegistrationError `event_types_not_offered` */
@@ -68,7 +71,10 @@ interface Offered {
 
 const membersOf = (value: unknown): JsonObject => (isJsonObject(value) ? value : {});
 
-/** Returns the event types in a capability; undefined if the capability does not list them. */
+/**
+ * Returns the event types that a capability of the seller lists; undefined if it has no list, empty if `supported` is
+ * false.
+ */
 function typesIn(capability: unknown): readonly string[] | undefined {
   if (!isJsonObject(capability)) return undefined;
   if (present(capability, 'supported') === false) return [];

@@ -1,5 +1,5 @@
-// Answers proofs of control, and finds the subscription of an event (subscriptions.md §3, §5.1). The receiver asks it
-// through `createReceiver({ registrations })`.
+// Answers webhook challenges (a seller's check that the receiver controls its URL), and finds the subscription of an
+// event (subscriptions.md §3, §5.1). Used by the receiver through `createReceiver({ registrations })`.
 import { putBounded } from '../../shared/bounded.ts';
 import { quoted } from '../../codec/printable.ts';
 import type { WebhookChallenge } from '../../events/challenge.ts';
@@ -18,8 +18,8 @@ import {
 export type SubscriptionAnswers = Required<Pick<EventRegistrations, 'answersChallenge' | 'subscriptionRef'>>;
 
 /**
- * The most subscriber ids whose `ref` is cached. A cached pair never changes: an id is stored before any seller is
- * given it.
+ * The most subscriber ids whose `ref` is cached. A cached `ref` stays valid, because an id is stored with its `ref`
+ * before any seller learns the id.
  */
 const MOST_KEPT = 10_000;
 
@@ -49,7 +49,7 @@ export function subscriptionAnswers(registrations: StoreRegistrations): Subscrip
 const subscriptionIn = ({ subscriptions }: SubscriptionSet, id: string): Subscription | undefined =>
   subscriptions.find(({ subscriberId }) => subscriberId === id);
 
-/** Returns the reason to refuse a proof of control (subscriptions.md §3.1); undefined if it is accepted. */
+/** Returns the reason to refuse a webhook challenge (subscriptions.md §3.1); undefined if the challenge is accepted. */
 function noReason(
   challenge: WebhookChallenge,
   set: SubscriptionSet,
@@ -62,7 +62,10 @@ function noReason(
   return placeReason(challenge, set) ?? formReason(challenge, subscription);
 }
 
-/** Returns the reason if the proof names another account, or the agent instead of an account; otherwise undefined. */
+/**
+ * Returns the reason to refuse a challenge for another account, or with the wrong scope (account or whole agent);
+ * otherwise undefined.
+ */
 function placeReason(challenge: WebhookChallenge, set: SubscriptionSet): string | undefined {
   const { scope, account_id: accountId } = challenge;
   const isOfAccount = set.account !== undefined;
@@ -82,7 +85,10 @@ const MODES: Readonly<Record<Form['scheme'], string>> = {
   Bearer: 'Bearer',
 };
 
-/** Returns the reason if the proof fits neither the wanted form nor the latest active one; otherwise undefined. */
+/**
+ * Returns the reason to refuse a challenge; undefined if the challenge fits. It must have the scheme, credentials and
+ * event types of the wanted subscription, or of the latest active form of that subscription.
+ */
 function formReason(challenge: WebhookChallenge, subscription: Subscription): string | undefined {
   const { delivery_auth: auth, event_types: types } = challenge;
   const forms = [subscription, ...(subscription.last ? [subscription.last] : [])];
@@ -95,7 +101,7 @@ function formReason(challenge: WebhookChallenge, subscription: Subscription): st
   return `event_types are ${listed(types ?? [])}, and the subscription is for ${ofMode.map(({ eventTypes }) => listed(eventTypes)).join(' or ')}`;
 }
 
-/** Returns the reason if the mode is right, but the authentication is not the one for this URL. */
+/** Returns the reason to refuse a challenge whose `mode` is right, but whose credentials are not those of this URL. */
 function authReason({ delivery_auth: auth }: WebhookChallenge): string {
   if (auth?.mode === MODES.signature)
     return 'delivery_auth.mode is "rfc9421", and this URL is given for a legacy scheme';
@@ -103,10 +109,10 @@ function authReason({ delivery_auth: auth }: WebhookChallenge): string {
   return `delivery_auth.credential_fingerprint is ${given} that of the credentials given with this URL: somebody may have changed the subscription on its way`;
 }
 
-/** The most names in a message, because a seller's list may be of any length. */
+/** The most event types that a message lists, because a seller's list may have any length. */
 const MOST_LISTED = 8;
 
-/** A list of names for a sentence. */
+/** Returns a list of names as text for a message, cut after `MOST_LISTED` names. */
 function listed(names: readonly string[]): string {
   const shown = names.slice(0, MOST_LISTED).map(quoted).join(', ');
   return names.length > MOST_LISTED ? `[${shown} and ${names.length - MOST_LISTED} more]` : `[${shown}]`;

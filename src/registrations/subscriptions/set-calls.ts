@@ -1,5 +1,5 @@
-// Makes the calls of a change of a set. Each call ends before another process may take the set. The change of a set
-// uses it. Credentials that are repeated in an answer or an error are removed.
+// Calls sellers to read or change a subscription set. Each call ends before another process may reserve the set.
+// Credentials that a seller repeats in an answer or an error are removed.
 import { boundedCall } from '../../calls/bounded-call.ts';
 import { refusedBy } from '../../calls/refused-answer.ts';
 import { readJson } from '../../codec/json-reader.ts';
@@ -15,25 +15,25 @@ import { answeredObject } from './sync-answers.ts';
 
 export interface CallContext {
   readonly call: CallSeller;
-  /** Resolves early if the signal aborts. */
+  /** Resolves after `ms`, or early if the signal aborts. */
   readonly sleep: (ms: number, signal?: AbortSignal) => Promise<void>;
-  /** The time limit of a call, or of reading all pages: shorter than the reservation of the set. Ms. */
+  /** The time limit of a call, or of reading all pages of an account. It is shorter than the set's reservation. Ms. */
   readonly limitMs: number;
 }
 
-/** The context of one call: the client, the seller, and the owner's signal. */
+/** The context of one call: the client, the seller, and the application's abort signal. */
 export interface Calling {
   readonly context: CallContext;
   readonly held: { readonly agentUrl: string };
   readonly given: { readonly signal: AbortSignal };
   /**
-   * The `ref` by which the client chooses a token (calls.md §4.4): that of the requested subscription, or any `ref` of
-   * the set.
+   * The `ref` that is passed to the client, which may choose an access token by it (calls.md §4.4). It is the `ref` of
+   * the requested subscription, or of any subscription in the set.
    */
   readonly ref: string | undefined;
 }
 
-/** Reads the set of an account, with all its pages. */
+/** Reads the account's id and its subscription entries from the seller, page by page. */
 export async function read(work: Calling, account: JsonObject): Promise<Reading> {
   return within(work, 'list_accounts', (signal) =>
     readAccount(async (operation, args) => {
@@ -49,8 +49,8 @@ export const ask = (work: Calling, operation: string, args: JsonObject): Promise
   within(work, operation, (signal) => called(work, operation, args, signal));
 
 /**
- * Makes one call. If the client throws a seller's error, that error is the answer. Credentials in the answer are
- * removed.
+ * Calls the seller once. Credentials are removed from the answer or the error.
+ * @throws the seller's error that the client's error contains, if there is one; otherwise the client's error.
  */
 async function called(
   { context, held, ref }: Calling,
@@ -76,7 +76,7 @@ async function called(
 const LEAST_SECRET = 16;
 const HIDDEN = '***';
 
-/** Returns the credentials that a call sends, in the spelling of JSON. */
+/** Returns the credentials in a call's arguments, escaped as in a JSON text. */
 function secretsIn(args: JsonObject): readonly string[] {
   const found: string[] = [];
   JSON.stringify(args, (name, value: unknown) => {
@@ -94,7 +94,9 @@ function withoutSecrets(answer: unknown, secrets: readonly string[]): unknown {
   return readJson(secrets.reduce((shown, secret) => shown.replaceAll(secret, HIDDEN), text));
 }
 
-/** Returns an error without credentials. If it repeats credentials, its message and its causes are left out. */
+/**
+ * Returns the error unchanged, unless it repeats one of the `secrets`: then an error without its message and causes.
+ */
 function errorWithout(error: unknown, secrets: readonly string[]): unknown {
   if (secrets.length === 0) return error;
   const ofSeller = isOfKind(error, SellerError) ? error : undefined;
@@ -107,7 +109,7 @@ function errorWithout(error: unknown, secrets: readonly string[]): unknown {
 
 const LEFT_OUT = 'the text of the error repeats credentials, and is left out';
 
-/** Runs `work` within the time limit of a call. It ends early if the owner's signal aborts. */
+/** Runs `work` within the time limit of a call. The run ends early if the application's signal aborts. */
 async function within<T>(
   { context: { sleep, limitMs: ms }, given: { signal } }: Calling,
   what: string,

@@ -1,5 +1,5 @@
-// Checks sets that are due: finishes what a process left when it died, and reads active sets once a day
-// (subscriptions.md §1.4, §4). `registrations.start` runs it.
+// Checks subscription sets that are due (subscriptions.md §1.4, §4). Finishes changes that a process left when it died,
+// and compares active subscriptions with their seller once a day. Run by `registrations.start`.
 import { MAX_TEXT, printableText } from '../../codec/printable.ts';
 import type { RaiseAlarm } from '../../shared/alarms.ts';
 import { messageOf } from '../../shared/errors.ts';
@@ -13,15 +13,15 @@ export interface LooksContext extends ChangeContext {
   readonly warn: (fields: object, message: string) => void;
 }
 
-/** The most sets that are checked concurrently. */
+/** The most subscription sets that a process checks concurrently. */
 const MOST = 10;
 
-/** Runs until the signal aborts; resolves when the running checks have ended. */
+/** Checks due subscription sets until the signal aborts; resolves when the running checks have ended. */
 export async function lookAtSets(context: LooksContext, stopping: AbortSignal): Promise<void> {
   while (!stopping.aborted) await context.sleep(await looks(context, stopping), stopping);
 }
 
-/** Checks the sets that are due. @returns the time until the next check, ms. */
+/** Checks the subscription sets that are due now. @returns the time until the next check. Ms. */
 async function looks(context: LooksContext, stopping: AbortSignal): Promise<number> {
   const { registrations, holdMs, warn } = context;
   try {

@@ -1,4 +1,5 @@
-// Finds and makes the URLs of the subscriptions of a set (subscriptions.md §2.3, §2.9). The change of a set calls it.
+// Finds and creates the webhook URLs of the subscriptions of one account or agent (subscriptions.md §2.3, §2.9). Called
+// when a subscription set is changed.
 import type { RegistrationRows } from '../../stores/store.ts';
 import { isSameUrl } from '../../windows/told.ts';
 import { type OwnRoutes, ownRoutesIn } from '../told/own-routes.ts';
@@ -21,9 +22,10 @@ export interface WithRoutes {
 }
 
 /**
- * Returns the routes of a reserved set. They are durable before the seller is given them (subscriptions.md §3.2). A
- * subscription that is to be sent gets a new URL if its own is no longer served, or was retired.
- * @returns undefined if another process has taken the set.
+ * Returns the set with the routes (URLs with credentials) of its subscriptions. The routes are stored before the seller
+ * is given a URL (subscriptions.md §3.2). A subscription that is to be sent gets a new URL if its former one is no
+ * longer served, or was retired.
+ * @returns undefined if another process has reserved the set by now.
  */
 export async function withRoutes(
   context: RoutesContext,
@@ -52,7 +54,8 @@ export async function withRoutes(
 }
 
 /**
- * Returns the routes of all forms of the subscriptions, by name. Routes whose credentials were deleted are left out.
+ * Returns the routes of the wanted and of the latest active URLs of the subscriptions, by name. Routes whose
+ * credentials were deleted are left out.
  */
 async function knownRoutes(
   { routes }: RoutesContext,
@@ -68,7 +71,8 @@ async function knownRoutes(
 }
 
 /**
- * Returns the subscriptions that are to be sent but have no URL. For an agent, all subscriptions are sent each time.
+ * Returns the subscriptions that need a new URL before they can be sent. For an agent, active ones are included,
+ * because each change sends all subscriptions.
  */
 async function unsendable(
   { registrations, hashes }: RoutesContext,
@@ -90,7 +94,10 @@ function toldAnew(one: Subscription, told: Route | undefined): Subscription {
   return { ...one, base, route };
 }
 
-/** Adds the routes of all entries with credentials at a URL that this seller was given, whichever row has the entry. */
+/**
+ * Returns the routes in `known`, and those of the entries that have credentials at a URL of this application. Such an
+ * entry's subscription may be in another set.
+ */
 export async function withEntryRoutes(
   { routes }: Pick<RoutesContext, 'routes'>,
   agentUrl: string,
@@ -108,8 +115,9 @@ export async function withEntryRoutes(
 }
 
 /**
- * Sets the wanted URL of subscriptions that are to move (subscriptions.md §2.9). It runs within an atomic change of the
- * store.
+ * Returns the set after the waiting moves of its subscriptions began: these subscriptions have the new URL and are
+ * `pending` (subscriptions.md §2.9). The set stays unchanged while another change of it is open. Must run within a
+ * transaction of the store.
  */
 export function sentElsewhere(
   { hashes }: Pick<RoutesContext, 'hashes'>,
@@ -124,7 +132,8 @@ export function sentElsewhere(
     subscriptions: set.subscriptions.map((one) => {
       const form = one.state === 'active' ? formThere(one, own) : undefined;
       const given = form && givenAt(rows, form, hashes);
-      // Another process has changed the routes meanwhile. The next check of the set finds that.
+      // A subscription without a usable new URL stays as it is. If another process has just changed the routes, the
+      // next check moves the subscription.
       if (!form || !given || given.retiredAt !== undefined || urlOf(form, routes) === undefined) return one;
       return isSameUrl(form, one) && form.scheme === one.scheme ? unmoved(one) : sentAs(one, form, now);
     }),
@@ -132,8 +141,8 @@ export function sentElsewhere(
 }
 
 /**
- * Returns the form of a subscription at the target of its move. Undefined if it does not move, or if its seller may not
- * be given the route yet.
+ * Returns the form (URL, scheme and event types) that a subscription gets by its move. Undefined if no move is waiting,
+ * or while the credentials of the target URL are being renewed.
  */
 function formThere({ move, ...one }: Subscription, own: OwnRoutes): Form | undefined {
   if (move?.state !== 'waiting') return undefined;

@@ -1,5 +1,5 @@
-// Keeps the row of a subscription set: all our subscriptions of one account, or of the whole agent (subscriptions.md
-// §1). All code that reads or changes subscriptions uses it.
+// Defines the stored row of a subscription set: all subscriptions that this application has for one account, or for the
+// whole agent (subscriptions.md §1). Used by all code that reads or changes subscriptions.
 import { canonicalJson } from '../../codec/canonical-json.ts';
 import { encodeBase64Url, utf8 } from '../../codec/encoding.ts';
 import type { Hashes } from '../../crypto/engine.ts';
@@ -18,47 +18,59 @@ import { isSameUrl, type OurUrl } from '../../windows/told.ts';
  */
 export type SubscriptionState = 'pending' | 'active' | 'refused' | 'lost' | 'removing';
 
-/** A form of a subscription, as it is requested from a seller. Base URL and route are those of its URL. */
+/**
+ * The properties of a subscription that a seller is asked for: event types, authentication scheme, and URL (base URL
+ * and route).
+ */
 export interface Form extends OurUrl {
   readonly eventTypes: readonly string[];
   readonly scheme: RouteScheme;
 }
 
-/** The move of a subscription to another URL (told.md §3.6). `under_way`: the wanted form has the target's URL. */
+/**
+ * The move of a subscription to another URL (told.md §3.6). `waiting`: not begun. `under_way`: the seller is asked to
+ * use the new URL.
+ */
 export interface SetMove {
   readonly to: MoveTarget;
   readonly state: 'waiting' | 'under_way' | 'refused';
-  /** The reason for a refusal. */
+  /** The seller's reason, if the move was refused. */
   readonly reason?: string;
 }
 
-/** One subscription of ours. Times are Unix ms on the store's clock. */
+/** One subscription of this application. Times are Unix ms on the store's clock. */
 export interface Subscription extends Form {
   readonly ref: string;
   readonly subscriberId: string;
   readonly state: SubscriptionState;
   readonly reason?: string;
-  /** The time since which it has been in this state. */
+  /** The time at which the subscription got its present `state`. */
   readonly since: number;
-  /** Its latest active form. */
+  /** The latest form in which the seller had the subscription active. */
   readonly last?: Form;
   readonly move?: SetMove;
-  /** The number of successful answers after which it was still missing, or different. */
+  /**
+   * The number of calls that the seller answered without an error, but after which the subscription was still missing
+   * or different.
+   */
   readonly tries?: number;
 }
 
-/** The reservation of a set: until then only this process may change it. */
+/** The reservation of a set by one process, identified by `by`. Until `until`, no other process may change the set. */
 export interface Hold {
   readonly by: string;
   readonly until: number;
-  /** The length of the reservation. It limits the effect of a clock that was ahead. */
+  /**
+   * The length of the reservation. A reservation with more time left than this is ignored, because a clock was ahead.
+   * Ms.
+   */
   readonly ms: number;
 }
 
-/** The subscription set of an account, or of an agent. */
+/** The subscriptions that this application has for one account, or for the whole agent of a seller. */
 export interface SubscriptionSet {
   readonly seller: Seller;
-  /** The owner's account object as JSON text; absent: the set is the agent's. */
+  /** The account object that the application gave, as JSON text. Absent: the set is for the whole agent. */
   readonly account?: string;
   readonly accountId?: string;
   readonly subscriptions: readonly Subscription[];
@@ -66,13 +78,16 @@ export interface SubscriptionSet {
   /** The number of failed changes and checks in a row. */
   readonly failures?: number;
   /**
-   * The latest call for an agent's set: its request key, the time until which the seller recognises the key, and the
-   * hash of its arguments.
+   * The latest unanswered call for an agent's set: its `idempotency_key`, the time until which the seller recognises
+   * the key, and the hash of its arguments.
    */
   readonly sent?: { readonly key: string; readonly until: number; readonly hash: string };
 }
 
-/** Returns the name of a set, unique for its seller: 43 characters (subscriptions.md §1.3). */
+/**
+ * Returns the id under which a set is stored, unique per seller: a hash of the account, 43 characters (subscriptions.md
+ * §1.3).
+ */
 export function setName(
   account: JsonObject | undefined,
   hashes: Pick<Hashes, 'sha256Hex' | 'sha256'>,
@@ -83,26 +98,30 @@ export function setName(
 const RANDOM_BYTES = 12;
 const ID = /^([\w-]{43})\.[\w-]{16}$/;
 
-/** Makes a new subscriber id for the set of that name. */
+/** Returns a new random subscriber id that contains the set's name. */
 export const newSubscriberId = (name: string, randomBytes: RandomBytes): string =>
   `${name}.${encodeBase64Url(randomBytes(RANDOM_BYTES))}`;
 
-/** Returns the name of the set in a subscriber id; undefined if `newSubscriberId` did not make the id. */
+/** Returns the set's name from a subscriber id; undefined if `newSubscriberId` did not make the id. */
 export const setNameIn = (subscriberId: string): string | undefined => ID.exec(subscriberId)?.[1];
 
-/** Returns the set in a row. @throws Fault `misconfigured` for a damaged row. */
+/** Returns the subscription set stored in a row. @throws Fault `misconfigured` for a damaged row. */
 export const setIn = ({ value }: Pick<RegistrationRow, 'value'>): SubscriptionSet =>
   storedObject(value) as unknown as SubscriptionSet;
 
-/** Returns the set of that name; undefined if there is none. @throws Fault `misconfigured` for a damaged row. */
+/**
+ * Returns the subscription set of that name; undefined if there is none. @throws Fault `misconfigured` for a damaged
+ * row.
+ */
 export function setAt(rows: RegistrationRows, name: string): SubscriptionSet | undefined {
   const row = rows.get('subscription', name);
   return row && setIn(row);
 }
 
 /**
- * Makes the row of a set. If the set has no subscription, the row is deleted.
- * @param dueAt the time of its next check; null: there is none.
+ * Returns the row that stores a set. If the set has no subscription and no reservation, saving this row deletes the
+ * set.
+ * @param dueAt the time of the set's next check; null: no check.
  */
 export function setRow(name: string, set: SubscriptionSet, dueAt: number | null): RegistrationRow {
   const isGone = set.subscriptions.length === 0 && !set.hold;
@@ -117,19 +136,21 @@ export function setRow(name: string, set: SubscriptionSet, dueAt: number | null)
   };
 }
 
-/** Returns the URLs that a subscription uses (told.md §1.2). If it was refused and never active, it uses none. */
+/**
+ * Returns the URLs at which events of a subscription may arrive (told.md §1.2): the wanted URL, unless it was refused,
+ * and the latest active URL.
+ */
 export function urlsOf({ base, route, state, last }: Subscription): readonly OurUrl[] {
   const urls = [...(state === 'refused' ? [] : [{ base, route }]), ...(last ? [last] : [])];
   return urls.filter((one, at) => at === urls.findIndex((other) => isSameUrl(one, other)));
 }
 
-/** True if the subscription is to be moved, or was sent with its new URL and is not confirmed there yet. */
+/** True if a move of the subscription to another URL waits, or is not confirmed by the seller yet. */
 export const isMoving = ({ move }: Subscription): boolean => move !== undefined && move.state !== 'refused';
 
-/** The subscription without its move. */
 export const unmoved = ({ move: _over, ...one }: Subscription): Subscription => one;
 
-/** True if two lists have the same members. */
+/** True if two lists have the same members, in any order. */
 export function isSameSet(a: readonly string[], b: readonly string[]): boolean {
   const [one, other] = [new Set(a), new Set(b)];
   return one.size === other.size && [...one].every((name) => other.has(name));

@@ -1,5 +1,5 @@
-// Derives the states of a set's subscriptions from a check of the seller, and the wait until the next check
-// (subscriptions.md §2.7, §4). It is pure. The change of a set calls it.
+// Derives the new states of subscriptions from the entries that the seller has, and the wait until the next check
+// (subscriptions.md §2.7, §4). Pure functions, called when a subscription set is changed.
 import { DAY_MS } from '../../windows/calendar.ts';
 import type { JsonObject } from '../answer-json.ts';
 import { storedObject } from '../operation-rows.ts';
@@ -7,30 +7,36 @@ import type { Entry } from './account-reading.ts';
 import { differs, type SetRoutes, urlOf } from './entries.ts';
 import { isMoving, type Subscription, type SubscriptionSet, unmoved } from './set-row.ts';
 
-/** The facts that a check found about a set. */
+/** The findings of a check of a subscription set at its seller. */
 export interface Look {
-  /** The entries of an account that were read. Absent: the seller's entries are unknown. */
+  /** The account's entries as the seller showed them. Absent: unknown, or the set is an agent's. */
   readonly entries?: readonly Entry[];
-  /** For an agent: true if the seller has the wanted set. */
+  /** For an agent's set: true if the seller has exactly the wanted entries, false if not. Absent: unknown. */
   readonly isSet?: boolean;
   readonly routes: SetRoutes;
-  /** The outcome of this process's own call before the check. `refused`: refused for good, with `reason`. */
+  /**
+   * The outcome of the call that sent the wanted entries. `nothing`: there was no such call. `refused`: the seller
+   * refused for good; `reason` says why. `unanswered`: the outcome is unknown.
+   */
   readonly sent: 'nothing' | 'answered' | 'refused' | 'unanswered';
   readonly reason?: string;
-  /** The `ref` whose owner requests it now: if the seller no longer has it, it is sent again. */
+  /**
+   * The `ref` of the subscription that the application requests now. If the seller no longer has this subscription, it
+   * becomes `pending` instead of `lost`.
+   */
   readonly asked?: string;
 }
 
-/** The subscriptions of a set that were newly lost or refused. */
+/** The subscriptions whose state became `lost` or `refused` in this check. */
 export interface News {
   readonly lost: readonly Subscription[];
   readonly refused: readonly Subscription[];
 }
 
-/** After this many successful answers, a subscription that is still missing is treated as refused. */
+/** After this many calls without an error, a subscription that the seller still does not have counts as refused. */
 export const MOST_TRIES = 5;
 
-/** Updates a subscription after a check. @returns the subscription with its new state; undefined: it is removed. */
+/** Returns a subscription with its new state after a check; undefined if it was to be removed and is gone. */
 function judged(one: Subscription, look: Look, now: number): Subscription | undefined {
   const why = whyNot(one, look);
   if (one.state === 'removing') return removed(one, look, why);
@@ -49,8 +55,8 @@ const isSeen = ({ entries, isSet }: Look): boolean => entries !== undefined || i
 const NOT_SEEN = 'it is not known yet whether the seller has it';
 
 /**
- * Returns the reason why the subscription is not known to be in the wanted form, or removed if that is wanted.
- * Undefined if it is.
+ * Returns the reason why the seller does not have the subscription as wanted, or why this is unknown. Undefined if the
+ * seller has it as wanted, or has removed a `removing` one.
  */
 function whyNot(one: Subscription, { entries, isSet, routes }: Look): string | undefined {
   if (entries) {
@@ -74,7 +80,10 @@ function activated(one: Subscription, now: number): Subscription {
   return { ...without(arrived(one)), state: 'active', since: now, last };
 }
 
-/** Returns the subscription after its move was confirmed. If the target has changed meanwhile, the next move waits. */
+/**
+ * Returns the subscription after the seller confirmed its present URL. This ends its move, unless the move's target
+ * changed meanwhile: then the move waits again.
+ */
 function arrived(one: Subscription): Subscription {
   const { move, base, scheme } = one;
   if (move?.state !== 'under_way') return one;
@@ -84,8 +93,8 @@ function arrived(one: Subscription): Subscription {
 }
 
 /**
- * Returns the subscription after a refusal. If it was to be moved, its former form is wanted again (subscriptions.md
- * §2.9).
+ * Returns the subscription after the seller refused it. If only its move was refused, the subscription goes back to its
+ * latest active form (subscriptions.md §2.9).
  */
 function refused(one: Subscription, look: Look, reason: string, now: number): Subscription | undefined {
   const { move, last } = one;
@@ -95,8 +104,8 @@ function refused(one: Subscription, look: Look, reason: string, now: number): Su
 }
 
 /**
- * Returns the subscription that is to be removed; undefined if it is gone. If the seller refused the removal, the
- * reason is kept.
+ * Returns a `removing` subscription after a check; undefined if the seller no longer has it. If the seller refused the
+ * removal, the reason is stored.
  */
 function removed(one: Subscription, look: Look, why: string | undefined): Subscription | undefined {
   if (why === undefined) return undefined;
@@ -114,22 +123,24 @@ function waiting(one: Subscription, look: Look, why: string, now: number): Subsc
 }
 
 /**
- * Returns a subscription whose move could not be sent, because the seller even refuses to show the set. It keeps its
- * URL.
+ * Returns the subscription with its waiting move marked `refused`, because the seller refused the requests that must
+ * precede the move. The subscription keeps its URL.
  */
 function unsent(one: Subscription, { reason = NOT_SEEN }: Look): Subscription {
   if (one.move?.state !== 'waiting') return one;
   return { ...one, move: { to: one.move.to, state: 'refused', reason } };
 }
 
-/** Returns the set after a check, with the newly lost and refused subscriptions. */
+/**
+ * Returns the set with the states that follow from a check, and lists the subscriptions that became lost or refused.
+ */
 export function looked(
   set: SubscriptionSet,
   look: Look,
   now: number,
 ): { readonly set: SubscriptionSet } & News {
-  // The refusal may be about a subscription that was sent together with the removal. The removal is soon repeated
-  // alone.
+  // If a pending subscription was sent with a removal, a refusal may concern that subscription. Then the removal is
+  // soon repeated alone.
   const isBlamed = set.subscriptions.every(({ state }) => state !== 'pending');
   const subscriptions = set.subscriptions.flatMap((one) => {
     const isOther = one.state === 'removing' && look.sent === 'refused' && !isBlamed;
@@ -151,26 +162,29 @@ export const isToSend = ({ subscriptions }: SubscriptionSet): boolean =>
 const FIRST_MS = 10_000;
 const LONGEST_MS = 3_600_000;
 
-/** Returns the wait after that many failures in a row (subscriptions.md §2.5). Ms. */
+/** Returns the wait before the next check, after that many failures in a row (subscriptions.md §2.5). Ms. */
 const backOff = (failures: number): number =>
   Math.min(FIRST_MS * 2 ** Math.min(failures - 1, 20), LONGEST_MS);
 
-/** True if the set must be changed again soon. A removal that the seller has refused is only tried once a day. */
+/**
+ * True if the set must be changed again soon. A removal that the seller refused does not count: it is tried again only
+ * once a day.
+ */
 export const isOpen = ({ subscriptions }: SubscriptionSet): boolean =>
   subscriptions.some(
     ({ state, reason }) => state === 'pending' || (state === 'removing' && reason === undefined),
   );
 
 /**
- * Returns the time until the next check of a set, by its failures in a row; undefined: there is none.
- * @param failure given if this check failed: the pause that the seller asks for, if any.
+ * Returns the new number of failures in a row, and the wait until the next check; `waitMs` undefined: no check. Ms.
+ * @param failure present if this check failed: `askedMs` is the pause that the seller asks for, if any.
  */
 export function waitOf(
   set: SubscriptionSet,
   failure: { readonly askedMs: number | undefined } | undefined,
 ): { readonly failures: number; readonly waitMs: number | undefined } {
-  // A check of an agent's set would send it without the lost subscription. The seller must not take that for a wanted
-  // removal.
+  // Subscriptions in these states are not checked again. An agent's `lost` subscription is not checked either: the
+  // check would send the set without it. The seller could take that for a wanted removal.
   const left = set.account === undefined ? ['refused', 'lost'] : ['refused'];
   const isWatched = set.subscriptions.some(({ state }) => !left.includes(state));
   if (!failure && !isOpen(set) && !set.subscriptions.some(isMoving))
@@ -179,7 +193,7 @@ export function waitOf(
   return { failures, waitMs: isWatched ? (failure?.askedMs ?? backOff(failures)) : undefined };
 }
 
-/** Returns the subscriber ids of entries of others that the seller had before, and no longer has. */
+/** Returns the `subscriber_id` of each entry of another subscriber that the seller had before and no longer has. */
 export function gone(
   before: readonly Entry[],
   after: readonly Entry[],
@@ -190,6 +204,6 @@ export function gone(
   return before.map(({ subscriber_id: id }) => id).filter((id) => !there.has(id) && !own.has(id));
 }
 
-/** Returns the owner's account object of a set; undefined: the set is the agent's. */
+/** Returns the account object that the application gave; undefined: the set is for the whole agent. */
 export const accountIn = ({ account }: SubscriptionSet): JsonObject | undefined =>
   account === undefined ? undefined : (storedObject(account) as JsonObject);

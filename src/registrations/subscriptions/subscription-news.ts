@@ -1,5 +1,5 @@
-// Raises the alarms about subscriptions that were lost or refused, and about entries of others that vanished. Changes
-// and checks of sets call it.
+// Raises the alarms about subscriptions that were lost or refused, and about other subscribers' entries that vanished.
+// Called after each change or check of subscriptions.
 import type { Alarm, RaiseAlarm } from '../../shared/alarms.ts';
 import { MAX_TEXT, printableText, quoted } from '../../codec/printable.ts';
 import type { Changed } from './change.ts';
@@ -7,8 +7,10 @@ import type { Held } from './hold.ts';
 import type { Subscription, SubscriptionSet } from './set-row.ts';
 
 /**
- * Raises the alarms about a change. @param asked the `ref` whose owner waits for the result, and gets a refusal as an
- * error.
+ * Raises the alarms about subscriptions that were lost or refused in a change, and about vanished entries of other
+ * subscribers.
+ * @param asked the `ref` of the subscription that the application requested. A refusal of that subscription raises no
+ *   alarm, because the application gets an error.
  */
 export function tellChange(raise: RaiseAlarm, held: Held, changed: Changed, asked?: string): void {
   for (const one of changed.lost) raise(alarmOf('subscription_lost', held, changed.set, one));

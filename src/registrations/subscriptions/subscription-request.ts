@@ -1,5 +1,5 @@
-// Checks the arguments of the methods about subscriptions before anything is written or called. A wrong argument is a
-// RegistrationError `request_invalid`.
+// Checks the arguments of `subscribe`, `unsubscribe` and `subscriptions.list` before anything is stored or sent. A
+// wrong argument is a RegistrationError `request_invalid`.
 import { requireUrl } from '../../config/public-url.ts';
 import { flag, oneOf, onlyKnown, text, wholeNumber } from '../../config/validate.ts';
 import { ConfigError } from '../../shared/errors.ts';
@@ -56,7 +56,7 @@ export function checkedSubscription(
   return { ...request, ...checkedChange(request), ...checkedName(request), eventTypes: typesIn(request) };
 }
 
-/** Checks the request of `unsubscribe`, and returns it with plain copies too. @throws RegistrationError */
+/** Checks the request of `unsubscribe`, and returns it with plain copies of its objects. @throws RegistrationError */
 export function checkedRemoval(of: SubscriptionRemoval, allowLoopback: boolean): SubscriptionRemoval {
   checked(() => {
     onlyKnown('unsubscribe', of, { ...NAME, ...CHANGE });

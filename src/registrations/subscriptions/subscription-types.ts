@@ -1,4 +1,4 @@
-// Types of subscriptions as users see them: the request, the subscription, its state and a page of them.
+// Public types of webhook subscriptions: the request, the subscription, its state and a page of subscriptions.
 import type { JsonObject } from '../answer-json.ts';
 import type { RouteScheme, Seller } from '../seller.ts';
 import type { SubscriptionState } from './set-row.ts';
@@ -18,8 +18,8 @@ export interface SubscriptionName {
  */
 export interface SetChange {
   /**
-   * True: no other subscriber has subscriptions of the whole agent. It is required for subscriptions of the whole
-   * agent. The seller cannot be asked for them, and each change replaces them all.
+   * True: you declare that no other subscriber has subscriptions for the whole agent. Required for subscriptions of the
+   * whole agent, because each change replaces them all, and sellers do not show them.
    */
   readonly exclusive?: boolean | undefined;
   /**
@@ -31,7 +31,7 @@ export interface SetChange {
   readonly signal?: AbortSignal | undefined;
 }
 
-/** A subscription that `registrations.subscribe` sets: the seller, the account or the whole agent, and event types. */
+/** The request of `registrations.subscribe`: the seller, the account or the whole agent, and the event types. */
 export interface SubscriptionRequest extends Seller, SetChange {
   /**
    * The account object that the seller knows, sent unchanged: `account_id`, or its other members. Absent: the whole
@@ -40,28 +40,31 @@ export interface SubscriptionRequest extends Seller, SetChange {
   readonly account?: JsonObject | undefined;
   /** The notification types, e.g. `creative.status_changed`. */
   readonly eventTypes: readonly string[];
-  /** Your name for it, unique within the account or the agent, at most 1 KiB. It is never sent to the seller. */
+  /**
+   * Your name for the subscription, unique within the account or the agent, at most 1 KiB. It is never sent to the
+   * seller.
+   */
   readonly ref: string;
-  /** The legacy authentication of the webhooks, if the seller cannot sign. */
+  /** The authentication of the webhooks, if the seller cannot sign: `HMAC-SHA256` or `Bearer`. Default: `signature`. */
   readonly scheme?: RouteScheme | undefined;
 }
 
-/** A subscription that `registrations.unsubscribe` removes. */
+/** The request of `registrations.unsubscribe`: the subscription to remove. */
 export interface SubscriptionRemoval extends SubscriptionName, SetChange {}
 
-/** A subscription as it is stored. */
+/** A subscription as `subscribe` and `subscriptions.list` return it. */
 export interface SubscriptionSeen extends SubscriptionName {
   readonly account?: JsonObject;
   /** The seller's id of the account. Absent: it was not read yet, or the subscription is for the whole agent. */
   readonly accountId?: string;
-  /** The `subscriber_id` of the seller's entry, which its events name. */
+  /** The `subscriber_id` of the subscription at the seller. The subscription's events contain it. */
   readonly subscriberId: string;
   readonly eventTypes: readonly string[];
   readonly scheme: RouteScheme;
   readonly state: SubscriptionState;
-  /** The reason for the state, if it is refused or lost, or could not be sent yet. */
+  /** The reason for `state`, if the subscription is refused or lost, or could not be sent yet. */
   readonly reason?: string;
-  /** The time since which it has been in this state, Unix ms on the store's clock. */
+  /** The time at which the subscription got its present `state`. Unix ms on the store's clock. */
   readonly since: number;
 }
 

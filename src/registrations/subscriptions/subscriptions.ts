@@ -1,5 +1,5 @@
-// Offers `subscribe`, `unsubscribe` and `list` to owners, and runs the checks of sets (subscriptions.md §1).
-// `createRegistrations` loads it when it is first used.
+// Implements `subscribe`, `unsubscribe` and `list`, and runs the periodic checks of subscriptions (subscriptions.md
+// §1). Loaded by `createRegistrations` when first used.
 import { boundedCall } from '../../calls/bounded-call.ts';
 import { quoted } from '../../codec/printable.ts';
 import type { Hashes } from '../../crypto/engine.ts';
@@ -48,15 +48,15 @@ export interface Subscriptions {
   readonly subscribe: (request: SubscriptionRequest) => Promise<SubscriptionSeen>;
   readonly unsubscribe: (of: SubscriptionRemoval) => Promise<void>;
   readonly list: (query?: SubscriptionQuery) => Promise<SubscriptionPage>;
-  /** Checks the sets that are due, until the signal aborts; resolves when the running checks have ended. */
+  /** Checks subscription sets that are due, until the signal aborts; resolves when the running checks have ended. */
   readonly run: (stopping: AbortSignal) => Promise<void>;
 }
 
-/** The share of a reservation's time that a call, or reading all pages, may take. */
+/** The share of a subscription set's reservation time that a call to the seller may take. */
 const LIMIT_SHARE = 0.75;
-/** The longest wait between two tries to reserve a set that another process has reserved. Ms. */
+/** The longest wait between two tries to reserve a subscription set that another process has reserved. Ms. */
 const TRY_MS = 500;
-/** The number of times that a set is reserved again if other processes took it during the change. */
+/** The most times that a change is begun, if other processes take over the subscription set before the change ends. */
 const MOST_ROUNDS = 5;
 /** The time limit for asking a seller about its operations and the event types that it offers. Ms. */
 const OFFERS_MS = 20_000;
@@ -71,8 +71,8 @@ export function subscriptionsOf(context: SubscriptionsContext): Subscriptions {
   });
 
   /**
-   * Reserves a set, waits if another process has it reserved, and changes it. Returns undefined if nothing has to be
-   * done.
+   * Reserves a subscription set, waiting while another process has it, and changes the set at the seller. Returns
+   * undefined if `want` finds that nothing has to be done.
    */
   const change = async (
     by: LooksContext,
@@ -155,7 +155,10 @@ export function subscriptionsOf(context: SubscriptionsContext): Subscriptions {
 const namedIn = (set: SubscriptionSet | undefined, ref: string): Subscription | undefined =>
   set?.subscriptions.find((one) => one.ref === ref);
 
-/** Returns the subscription after the change. @throws the error of the change, if the subscription is not active. */
+/**
+ * Returns the requested subscription after a change. @throws the error of the change, unless the subscription is
+ * active.
+ */
 function outcome(changed: Changed | undefined, ref: string): SubscriptionSeen {
   const one = namedIn(changed?.set, ref);
   if (changed?.error !== undefined && one?.state !== 'active') throw changed.error;
@@ -178,13 +181,14 @@ async function requireTypes(
   const asked = limited(limit, signal, (within) =>
     orAborted(offersOf(call, agentUrl, { signal: within, ref }), within),
   );
-  // If the seller does not state its event types, nothing is checked here. It then refuses types that it lacks.
+  // If the seller cannot be asked, its event types are unknown here. The seller itself then refuses types that it
+  // lacks.
   const offers = await asked.catch(() => ({ names: undefined, capabilities: undefined }));
   signal.throwIfAborted();
   requireOffered(account ? 'account' : 'agent', eventTypes, offers);
 }
 
-/** Asks a seller for the names of its operations, and for its capabilities if it has an operation for them. */
+/** Asks a seller for the names of its operations and, if it has `get_adcp_capabilities`, for its capabilities. */
 async function offersOf(
   call: CallSeller,
   agentUrl: string,
@@ -198,7 +202,7 @@ async function offersOf(
   return { names, capabilities };
 }
 
-/** Checks that `exclusive` is true for the whole agent. @throws RegistrationError `exclusive_required` */
+/** Checks that a request for the whole agent has `exclusive: true`. @throws RegistrationError `exclusive_required` */
 function requireExclusive(
   method: string,
   { account, exclusive }: Pick<SubscriptionRequest, 'account' | 'exclusive'>,

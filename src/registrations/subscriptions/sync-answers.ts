@@ -1,14 +1,14 @@
-// Reads the answers of the two operations that write a subscription set, `sync_accounts` and
-// `sync_agent_notification_configs` (subscriptions.md §2.4, §2.6). The change of a set and all code that needs the
-// object of an answer use it.
+// Reads sellers' answers to the operations that write subscriptions, `sync_accounts` and
+// `sync_agent_notification_configs` (subscriptions.md §2.4, §2.6). Also returns the data in the answer to any other
+// operation.
 import { isJsonObject, type JsonObject, present, textMember } from '../../codec/members.ts';
 import { errorsIn, type ReportedError } from '../../events/error-object.ts';
 import { agentAnswerData, answerIn, errorTextIn, refusalIn, reportedErrors, unwrapped } from '../answer.ts';
 import { reportedText, SellerError } from '../seller-error.ts';
 
 /**
- * The answer to a set that was sent. `refused`: the seller keeps its own set. `taken`: the seller has accepted the set,
- * or would accept it if this was a dry run.
+ * The seller's answer to a change of subscriptions. `refused`: the seller changed nothing. `taken`: the seller has
+ * accepted the change, or would accept it if this was a dry run.
  */
 export type SetAnswer =
   | { readonly kind: 'refused'; readonly error: SellerError }
@@ -16,9 +16,12 @@ export type SetAnswer =
       readonly kind: 'taken';
       readonly isDryRun: boolean;
       readonly isUnchanged: boolean;
-      /** True if the answer shows the current set. A running task does not, and neither does a repeated answer. */
+      /**
+       * True if the seller has the sent entries now. False for a running task, and for the repeated answer to an
+       * earlier call.
+       */
       readonly isNow: boolean;
-      /** True if a task is running whose outcome is not known yet. */
+      /** True if the seller has started a task for the change, whose outcome is unknown yet. */
       readonly isTask: boolean;
     };
 
@@ -28,8 +31,8 @@ export const SYNC_AGENT = 'sync_agent_notification_configs';
 const refused = (error: SellerError): SetAnswer => ({ kind: 'refused', error });
 
 /**
- * Returns the object that an operation answered; undefined for a task that has not ended.
- * @throws SellerError; RegistrationError `answer_invalid`
+ * Returns the data of a completed operation from the seller's answer; undefined for a task that has not ended.
+ * @throws SellerError if the answer is an error; RegistrationError `answer_invalid`
  */
 export function answeredObject(raw: unknown, operation: string): JsonObject | undefined {
   const refusal = refusalIn(raw, operation);
@@ -41,9 +44,10 @@ export function answeredObject(raw: unknown, operation: string): JsonObject | un
 
 const FAILED: ReadonlySet<string> = new Set(['failed', 'rejected', 'canceled']);
 
-/** Reads the answer for an account. @throws RegistrationError `answer_invalid` */
+/** Reads the answer to `sync_accounts` for one account. @throws RegistrationError `answer_invalid` */
 export function accountAnswer(raw: unknown, accountId: string): SetAnswer {
-  // Some servers mark the answer about a failed account as a failed tool.
+  // Some servers mark the whole tool call as failed if one account failed. So the account's own error is looked for
+  // first.
   const body = unwrapped(raw);
   const failure = isJsonObject(body) && failureOf(accountIn(body, accountId));
   if (failure) return refused(failure);
@@ -53,7 +57,7 @@ export function accountAnswer(raw: unknown, accountId: string): SetAnswer {
   });
 }
 
-/** Reads the answer for the agent. @throws RegistrationError `answer_invalid` */
+/** Reads the answer to `sync_agent_notification_configs`. @throws RegistrationError `answer_invalid` */
 export function agentAnswer(raw: unknown): SetAnswer {
   return judged(raw, SYNC_AGENT, (data) =>
     ACTIONS.has(data['action']) ? data : new SellerError('', 'the answer has no action that is known'),
@@ -69,7 +73,8 @@ function judged(
 ): SetAnswer {
   try {
     const data = answeredObject(raw, operation);
-    // The answer is a running task. Its outcome is read from the seller later.
+    // An answer without data means that the seller does the change in a task that still runs. A later check finds the
+    // task's outcome.
     if (!data) return { kind: 'taken', isDryRun: false, isUnchanged: false, isNow: false, isTask: true };
     const own = of(data);
     if (own instanceof SellerError) return refused(own);
@@ -88,13 +93,16 @@ function judged(
   }
 }
 
-/** True if the seller recognised the request key and repeats its first answer. */
+/** True if the seller repeated its answer to an earlier call with the same `idempotency_key`. */
 const isOfBefore = (raw: unknown): boolean =>
   [raw, unwrapped(raw), agentAnswerData(raw).data].some(
     (layer) => isJsonObject(layer) && present(layer, 'replayed') === true,
   );
 
-/** Returns our account from the answer. Only one account was sent. */
+/**
+ * Returns the account with the id `accountId` from the answer. A single account without an id counts too, because only
+ * one account was sent.
+ */
 function accountIn(data: JsonObject, accountId: string): JsonObject | undefined {
   const accounts = present(data, 'accounts');
   const found = Array.isArray(accounts) ? accounts.filter(isJsonObject) : [];
@@ -115,14 +123,20 @@ function failureIn(own: JsonObject): SellerError | undefined {
   return ofReasons(worst(errors) ?? first, errors);
 }
 
-/** Returns the first error that is not transient, which decides the outcome. */
+/**
+ * Returns the first error that is not transient; undefined if all are transient. Such an error decides the outcome,
+ * because a retry would not help.
+ */
 const worst = (errors: readonly ReportedError[]): ReportedError | undefined =>
   errors.find(({ recovery }) => recovery !== 'transient');
 
-/** The most reasons that an error keeps. */
+/** The most of the seller's errors that `details.reasons` lists. */
 const MOST_REASONS = 16;
 
-/** Returns an error with all reasons that the seller gives, in its text and in `details.reasons`. */
+/**
+ * Returns an error that contains all errors of the seller: their texts in its message, and the errors in
+ * `details.reasons`.
+ */
 function ofReasons(error: ReportedError, all: readonly ReportedError[]): SellerError {
   const { code = '', message, ...rest } = error;
   const others = all.filter((one) => one !== error).map(reportedText);

@@ -1,15 +1,15 @@
-// Writes wanted subscriptions into a set, before anything is sent (subscriptions.md §1.4). It is pure. `subscribe` and
-// `unsubscribe` call it; the plan of a move uses `MOST_KEPT`.
+// Adds or removes a requested subscription in the stored set, before anything is sent to the seller (subscriptions.md
+// §1.4). Pure functions, called by `subscribe` and `unsubscribe`.
 import { canonicalJson } from '../../codec/canonical-json.ts';
 import { RegistrationError } from '../registrations-errors.ts';
 import { sellerIn } from '../seller.ts';
 import { isSameSet, type Subscription, type SubscriptionSet, unmoved } from './set-row.ts';
 import type { SubscriptionRequest } from './subscription-types.ts';
 
-/** The most subscriptions that a set keeps, including refused ones. */
+/** The most subscriptions in a stored set, including refused ones. */
 export const MOST_KEPT = 32;
 
-/** True if the subscription already has the requested form, or is about to get it. */
+/** True if the subscription already has, or is about to get, the requested event types and scheme. */
 export const isAsked = (
   one: Subscription,
   { eventTypes, scheme = 'signature' }: SubscriptionRequest,
@@ -45,8 +45,8 @@ export function withWanted(
 }
 
 /**
- * Returns the subscription in its requested form. If it is active in this form already, its state stays until a check
- * shows otherwise.
+ * Returns the subscription with the requested event types and scheme. An active one that already has both stays active
+ * until a check shows otherwise.
  */
 function wanted(
   known: Subscription | undefined,
@@ -65,8 +65,8 @@ function wanted(
 }
 
 /**
- * Makes a refused move wait for another try. If the owner now requests another scheme than the move's, the move is
- * dropped.
+ * Lets a refused move of the subscription wait for another try, or drops the move if it leads to another scheme than
+ * the requested one.
  */
 function movedAgain(one: Subscription): Subscription {
   const { move } = one;
@@ -75,7 +75,10 @@ function movedAgain(one: Subscription): Subscription {
   return (to.scheme ?? one.scheme) === one.scheme ? { ...one, move: { to, state: 'waiting' } } : unmoved(one);
 }
 
-/** Returns the set with the subscription marked for removal; undefined if the set has no subscription of that name. */
+/**
+ * Returns the set with the subscription `ref` marked for removal; undefined if the set does not contain that
+ * subscription.
+ */
 export function withUnwanted(
   is: SubscriptionSet | undefined,
   ref: string,

@@ -1,5 +1,5 @@
-// Sends a seller one request in one of its call slots, and describes a failed request (owed.md §4.4).
-// `state({ check: true })` asks in this way to which URLs the seller sends; a move asks for a revision.
+// Sends a single request to a seller within the limit of concurrent requests (owed.md §4.4), and describes a failure.
+// Used by `state({ check: true })`, and to read the revision of a media buy that is moved to another URL.
 import { boundedCall } from '../../calls/bounded-call.ts';
 import { AnswerRefusedError, refusedBy } from '../../calls/refused-answer.ts';
 import type { JsonObject } from '../../codec/members.ts';
@@ -20,19 +20,20 @@ export interface QuestionContext {
   readonly call: CallSeller;
   /** The time limit of a request. Ms. */
   readonly callMs: number;
-  /** Resolves early if the signal aborts. */
+  /** Resolves after `ms`, or early if the signal aborts. */
   readonly sleep: (ms: number, signal?: AbortSignal) => Promise<void>;
 }
 
-/** The most concurrent requests to one seller. Pollers and reconcilers use the same limit. */
+/** The most concurrent requests to one seller, counting those of pollers and reconcilers. */
 const PER_SELLER = 4;
-/** The pause for a busy seller that names none. A poller uses the same pause. Ms. */
+/** The pause before the next request to a seller that reports to be busy without naming a pause. Ms. */
 const BUSY_MS = 30_000;
 
 /**
- * Sends a seller one request in a call slot of its own.
- * @throws the seller's error or that of the call; SellerBusyError if no slot is free; RegistrationError
- *   `answer_invalid`.
+ * Sends one request to a seller, as soon as fewer than `PER_SELLER` requests to the seller run.
+ * @returns the data of the answer.
+ * @throws the seller's error or that of the call; SellerBusyError if too many requests run for too long;
+ *   RegistrationError `answer_invalid`.
  */
 export async function askInPlace(
   { registrations: rows, call, callMs, sleep }: QuestionContext,
@@ -63,7 +64,7 @@ export async function askInPlace(
   }
 }
 
-/** Returns the pause that a seller asks for; undefined if it asks for none. Ms. */
+/** Returns the pause before the next request that a seller's error asks for; undefined if it asks for none. Ms. */
 function pauseIn(error: unknown): number | undefined {
   if (isBusy(error)) return waitMs(askedIn(error)) ?? BUSY_MS;
   return isOfKind(error, SellerError) ? waitMs(error.retryAfterMs) : undefined;
@@ -72,7 +73,7 @@ function pauseIn(error: unknown): number | undefined {
 function isBusy(error: unknown): boolean {
   if (isOfKind(error, SellerBusyError)) return true;
   if (isOfKind(error, SellerError)) return error.code === 'RATE_LIMITED';
-  // The error may come from a client of the owner, which has other classes.
+  // The application's own client may throw errors of other classes, so the members `status` and `code` are read.
   const { status, code } = membersOf(error);
   return status === TOO_MANY_REQUESTS || code === TOO_MANY_REQUESTS;
 }
@@ -82,10 +83,10 @@ const askedIn = (error: unknown): unknown => membersOf(error)['retryAfterMs'];
 const membersOf = (error: unknown): Readonly<Record<string, unknown>> =>
   typeof error === 'object' && error !== null ? { ...error } : {};
 
-/** The code for a seller that asks for a pause, or has no free call slot. */
+/** The code that is reported for a seller that asks for a pause, or to which too many requests run. */
 export const SELLER_BUSY = 'seller_busy';
 
-/** The report of a failed request. `isLast`: no further requests are sent to the seller now. */
+/** The description of a failed request. `isLast`: true if no further requests should be sent to the seller now. */
 export interface FailedQuestion {
   readonly code: string;
   readonly message: string;
@@ -93,7 +94,7 @@ export interface FailedQuestion {
 }
 
 /**
- * Returns the report of a failed request. @throws a Fault unchanged: while the store is unavailable there is no result.
+ * Describes a failed request. @throws `error` itself if it is a Fault, because without the store there is no result.
  */
 export function failedQuestion(error: unknown): FailedQuestion {
   if (isOfKind(error, Fault)) throw error;

@@ -1,5 +1,5 @@
-// Asks sellers to which URLs they send, and compares these with the URLs that they were given (told.md §2.2).
-// `registrations.state({ check: true })` calls it for a page, and raises its alarms.
+// Asks sellers to which webhook URLs they send, and compares the answers with the URLs that each seller was given
+// (told.md §2.2). Used by `registrations.state({ check: true })` for one page of URLs.
 import { isJsonObject, type JsonObject, present, textMember } from '../../codec/members.ts';
 import { MAX_TEXT, printableText } from '../../codec/printable.ts';
 import type { Hashes } from '../../crypto/engine.ts';
@@ -33,31 +33,33 @@ export interface CheckContext extends QuestionContext {
 const TOGETHER = 10;
 /** The number of media buys in one request: the largest page size. */
 const MOST_BUYS = 100;
-/** The number of activity records that are requested per media buy. The newest few show where a seller sends. */
+/**
+ * The number of `webhook_activity` records that are requested per media buy. The newest few show where a seller sends.
+ */
 const ACTIVITY = 10;
-/** The most different findings that are kept for one URL. */
+/** The most differences that are reported for one URL. */
 const MOST_SHOWN = 10;
 
-/** The differences that were found for one URL. */
+/** The media buys and subscriptions for which the seller shows another URL than the given one, and the URLs shown. */
 interface Drift {
   readonly mediaBuys: Set<string>;
   readonly subscriptions: string[];
   readonly shown: Set<string>;
 }
 
-/** The findings about a seller. */
+/** The results of checking one seller. `drifts` has the differences, by URL. */
 interface Found {
   readonly drifts: Map<string, Drift>;
   readonly compared: { mediaBuys: number; subscriptions: number };
   readonly errors: UrlCheckError[];
 }
 
-/** One seller of the page, and what is needed to ask it. */
+/** The state of the check of one seller that has URLs on the checked page. */
 interface Checking extends Found {
   readonly agentUrl: string;
   /** True if a URL is on the page that is checked. */
   readonly isListed: (url: OurUrl) => boolean;
-  /** Asks the seller, like `askInPlace`. */
+  /** Sends the seller one request, as `askInPlace` does. */
   readonly ask: (operation: string, args: Arguments, ref: string | undefined) => Promise<JsonObject>;
   readonly now: number;
   readonly horizonMs: number | undefined;
@@ -65,7 +67,7 @@ interface Checking extends Found {
 
 const keyOf = ({ base, route }: OurUrl): string => JSON.stringify([base, route]);
 
-/** Returns the page, with what its sellers showed. */
+/** Asks the sellers of a page of URLs, and returns the page with the differences that their answers show. */
 export async function checkedPage(
   context: CheckContext,
   page: StatePage,
@@ -134,7 +136,10 @@ function noteDrift({ drifts }: Checking, url: OurUrl, shown: string): Drift {
   return known;
 }
 
-/** Media buys that are requested together: they have the same account, and the same `ref`, which chooses the token. */
+/**
+ * Media buys that are requested in the same calls. They have the same account and the same `ref`, by which the client
+ * may choose an access token.
+ */
 interface Group {
   readonly account: string | undefined;
   readonly ref: string | undefined;
@@ -169,7 +174,10 @@ async function checkMediaBuys(
   }
 }
 
-/** Returns the media buy of a row if its latest URL is on the page; otherwise undefined. */
+/**
+ * Returns the media buy stored in a row if a URL that the media buy uses now is on the checked page; otherwise
+ * undefined.
+ */
 function listedBuy({ isListed, now, horizonMs }: Checking, row: RegistrationRow): ToldBuy | undefined {
   const stream = buyStreamIn(row);
   const { told = [] } = stream;
@@ -180,7 +188,10 @@ function listedBuy({ isListed, now, horizonMs }: Checking, row: RegistrationRow)
   return isOn ? buy : undefined;
 }
 
-/** Asks about a group of media buys. It reads further pages of the answer as long as they bring requested buys. */
+/**
+ * Requests the media buys of a group, and compares each with the URLs that the seller was given. Reads further pages as
+ * long as they contain requested media buys.
+ */
 async function compareBuys(checking: Checking, { account, ref, buys }: Group): Promise<void> {
   const left = new Map(buys);
   for (let cursor: string | undefined; left.size > 0;) {
@@ -223,7 +234,7 @@ function cursorIn(data: JsonObject): string | undefined {
   return cursor === undefined || cursor === '' || cursor.length > MAX_TEXT ? undefined : cursor;
 }
 
-/** Checks the subscription sets of accounts. A seller cannot be asked for the set of the whole agent. */
+/** Checks the subscriptions of accounts. Those of a whole agent are left out, because sellers do not show them. */
 async function checkSubscriptions(
   { registrations }: CheckContext,
   checking: Checking,
@@ -253,7 +264,7 @@ async function checkSubscriptions(
 
 /**
  * Returns the difference between the seller's entry of a subscription and the stored subscription; undefined if there
- * is none. Of the URL only the base URL is compared.
+ * is none. URLs are compared only up to the base URL, because sellers may hide the rest.
  */
 function entryDifference(one: Subscription, { base }: OurUrl, entries: readonly Entry[]): string | undefined {
   const [entry, second] = entries.filter(({ subscriber_id: id }) => id === one.subscriberId);
@@ -266,8 +277,8 @@ function entryDifference(one: Subscription, { base }: OurUrl, entries: readonly 
 }
 
 /**
- * Runs a request, and adds its failure to the errors. @returns false if no more requests of this kind should be sent to
- * the seller.
+ * Runs a request. If it fails, adds the failure to the errors of the check.
+ * @returns false if no more requests of this kind should be sent to the seller.
  */
 async function unlessFailed(
   { agentUrl, errors }: Checking,
@@ -289,8 +300,8 @@ async function unlessFailed(
 }
 
 /**
- * Raises the alarm for each URL of a checked page that has a difference. The store remembers it, so there is at most
- * one a day for each URL.
+ * Raises the alarm `registration_drift` for each URL of the page with a difference. The store keeps the time of the
+ * alarm, so there is at most one a day for each URL.
  */
 export async function tellDrift(
   { registrations, hashes, raise }: Pick<CheckContext, 'registrations' | 'hashes'> & { raise: RaiseAlarm },
@@ -309,7 +320,7 @@ export async function tellDrift(
   }
 }
 
-/** The most names in the alarm's message. */
+/** The most media buys or subscriptions that the message of the alarm `registration_drift` names. */
 const NAMED = 5;
 
 function driftAlarm(

@@ -1,5 +1,5 @@
-// Compares the `webhook_activity` of a media buy with the URLs that the seller was given (told.md §2.2). It is pure.
-// The check of URLs calls it for each row of an answer, which is hostile input.
+// Compares the `webhook_activity` that a seller shows for a media buy with the URLs that the seller was given (told.md
+// §2.2). Pure functions. The seller's rows are untrusted input.
 import { isJsonObject, type JsonObject, present, textMember } from '../../codec/members.ts';
 import { instantIn } from '../asked-reports.ts';
 import { type Told, TOLD_CHANNELS, type ToldChannel } from '../../windows/told.ts';
@@ -12,7 +12,10 @@ const MOST_RECORDS = 200;
 const REPORTS: readonly ToldChannel[] = ['reports'];
 const PUSH: readonly ToldChannel[] = ['push'];
 
-/** The channel of each type of notification. Any other type may come by both channels. */
+/**
+ * The channels by which each type of notification is sent: `reports`, or `push` (status and impairments). Any other
+ * type may use both.
+ */
 const CHANNELS: ReadonlyMap<unknown, readonly ToldChannel[]> = new Map([
   ['scheduled', REPORTS],
   ['final', REPORTS],
@@ -25,15 +28,15 @@ const CHANNELS: ReadonlyMap<unknown, readonly ToldChannel[]> = new Map([
 /** The facts about a media buy that are needed for the comparison. Times are Unix ms on the store's clock. */
 export interface ToldBuy {
   readonly told: readonly Told[];
-  /** True if reports were requested, at a URL of ours or at another's. */
+  /** True if reports were requested, at a URL of this application or of another party. */
   readonly hasReports: boolean;
   readonly endedAt: number | undefined;
-  /** The seller's `delivery_retry_horizon_seconds`; undefined: unknown. */
+  /** The seller's `delivery_retry_horizon_seconds`, in ms; undefined: unknown. */
   readonly horizonMs: number | undefined;
   readonly now: number;
 }
 
-/** A URL that the seller was given for a media buy, and the different URL that it shows. */
+/** A URL that the seller was given for a media buy, and the different URL that the seller shows. */
 export interface Difference {
   readonly told: Told;
   readonly shown: string;
@@ -45,7 +48,10 @@ interface Fire {
   readonly url: ShownUrl;
 }
 
-/** Returns the differences in a row of `get_media_buys`; undefined if the row shows nothing that can be compared. */
+/**
+ * Returns the differences in a media buy's row of `get_media_buys`; undefined if the row has no activity that can be
+ * compared.
+ */
 export function buyDifferences(buy: ToldBuy, row: JsonObject): readonly Difference[] | undefined {
   const activity = present(row, 'webhook_activity');
   const fires = (Array.isArray(activity) ? activity.slice(0, MOST_RECORDS) : []).flatMap(fireIn);
@@ -61,8 +67,8 @@ function fireIn(record: unknown): readonly Fire[] {
 }
 
 /**
- * Returns the differences of one activity record. Undefined if it cannot be compared: it may use another party's URL,
- * or be older than our URL.
+ * Returns the differences that one activity record shows. Undefined if the record may concern another party's URL, or
+ * is older than the current URL.
  */
 function judgedOf(
   buy: ToldBuy,
@@ -79,7 +85,10 @@ function judgedOf(
   return { differences: current.map((one) => ({ told: one, shown: shownText(url, one.base) })) };
 }
 
-/** True if an event may have been sent to that URL at that time. @param at undefined: the time is unknown. */
+/**
+ * True if the seller may have sent an event to the URL `one` at the time `at`. @param at undefined: the time is
+ * unknown.
+ */
 function mayBeUsed(buy: ToldBuy, one: Told, at: number | undefined): boolean {
   const { told, endedAt, horizonMs = HORIZON_MS, now } = buy;
   const { formerAt } = one;

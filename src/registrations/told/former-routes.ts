@@ -1,5 +1,5 @@
-// Retires the former routes of a seller once nothing uses them any more (told.md §5.3). The loop of moves calls it for
-// sellers whose credentials were renewed.
+// Retires a seller's former routes (webhook URLs with credentials that a renewal replaced) once nothing uses them any
+// more (told.md §5.3). Used by move-loop.ts for sellers whose credentials were renewed.
 import { isOfKind } from '../../shared/errors.ts';
 import type { StoreRegistrations } from '../../stores/store.ts';
 import { allRows } from '../operation-rows.ts';
@@ -17,8 +17,8 @@ interface FormersContext extends RecordedContext {
 }
 
 /**
- * Retires the URLs of a seller's former routes that are no longer used (quiet), and finishes what a process left when
- * it died.
+ * Retires the URLs of a seller's former routes that are no longer used, and completes retirements that a process left
+ * when it died.
  */
 export async function retireFormers(context: FormersContext, agentUrl: string): Promise<void> {
   const { registrations, reread } = context;
@@ -30,7 +30,8 @@ export async function retireFormers(context: FormersContext, agentUrl: string): 
     if (names.includes(given.route)) urls.push(given);
   }
   const horizonMs = await horizonOf(context, agentUrl);
-  // The rows of calls, media buys and subscriptions are read only if every URL could be quiet.
+  // The seller's calls, media buys and subscriptions are read only if some URL may be retired. So the URLs are first
+  // judged as if nothing used them.
   const least = { horizonMs, usedAt: () => undefined };
   if (urls.length > 0 && urls.every((given) => now < quietOf(given, nobody(), least))) return;
   const seller = await recordedOf(context, agentUrl, now);
@@ -41,8 +42,8 @@ export async function retireFormers(context: FormersContext, agentUrl: string): 
       if (retiredAt !== undefined) continue;
       await retire({ ...context, forget: reread }, { agentUrl, base, route }, {}).catch(unlessUsed);
     }
-    // If all URLs of the route are already retired, a process died before it removed the credentials: this is finished
-    // here.
+    // If all URLs of the route were retired before, a process died before it deleted the route's credentials. This
+    // process deletes them now.
     if (quiet.length < own.length || quiet.some(({ retiredAt }) => retiredAt === undefined)) continue;
     const bases = own.map(({ base }) => base);
     await finishRetiring(context, agentUrl, name, bases);
@@ -51,8 +52,8 @@ export async function retireFormers(context: FormersContext, agentUrl: string): 
 }
 
 /**
- * Returns the names of former routes with credentials. A renewal whose time has come is included, even if no call has
- * named its route yet.
+ * Returns the names of the seller's former routes that have credentials. If a renewed route is in force by now, the
+ * store first makes it the current one.
  */
 const formersOf = (
   registrations: StoreRegistrations,
@@ -70,7 +71,10 @@ const formersOf = (
     return { names, now };
   });
 
-/** Ignores the error that the URL is in use: a call may have given it to the seller meanwhile. */
+/**
+ * Ignores the error `url_in_use`, because a call may have given the URL to the seller meanwhile. @throws any other
+ * error.
+ */
 function unlessUsed(error: unknown): void {
   if (isOfKind(error, RegistrationError) && error.code === 'url_in_use') return;
   throw error;

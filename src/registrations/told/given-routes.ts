@@ -1,5 +1,5 @@
-// Makes the row of a URL from its route, and finds rows whose route is gone. The routes of registrations use it when
-// they make or delete a route.
+// Builds the stored record of a webhook URL from its route (the URL's last segment), and recognises URL rows whose
+// route was deleted. Used when a seller's routes are created or deleted.
 import { utf8 } from '../../codec/encoding.ts';
 import { parseStrictObject } from '../../codec/strict-json.ts';
 import type { RegistrationRow, RegistrationRows } from '../../stores/store.ts';
@@ -12,7 +12,7 @@ interface GivenRoute {
   readonly madeAt?: number;
 }
 
-/** Returns the row for a route's URL below a base URL. */
+/** Returns the record of the URL that a route has below the base URL `base`. */
 export const givenOf = (
   { random = '', scheme: kind, madeAt }: GivenRoute,
   base: string,
@@ -25,7 +25,9 @@ export const givenOf = (
   ...(madeAt !== undefined && kind !== 'signature' && { madeAt }),
 });
 
-/** True for the row of a URL whose route is gone. A URL that was made in the meantime still has its route. */
+/**
+ * True if the row is of a URL whose route was deleted. If the route was created again meanwhile, the result is false.
+ */
 export function isNobodys(row: RegistrationRow, rows: RegistrationRows): boolean {
   if (row.list !== GIVEN) return false;
   const { route } = givenIn(row);

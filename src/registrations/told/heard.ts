@@ -1,6 +1,6 @@
-// Stores when a URL was last used by an authentic delivery (told.md §1.3). The receiver calls it for each delivery, and
-// does not wait for it. A process writes a URL at most once a minute, one URL after the other. A failed write is
-// repeated with the next delivery.
+// Stores the time at which an authentic delivery last used a webhook URL (told.md §1.3). The receiver calls this for
+// each delivery, and does not wait for the write. A process writes a URL at most once a minute, one URL after the
+// other. A failed write is repeated with the next delivery.
 import type { Hashes } from '../../crypto/engine.ts';
 import type { EventRegistrations } from '../../events/event-registration.ts';
 import type { RaiseAlarm } from '../../shared/alarms.ts';
@@ -11,18 +11,21 @@ import type { OurUrl } from '../../windows/told.ts';
 import { noteOther, noteOwn } from './own-routes.ts';
 import { type GivenUrl, givenAt, saveGiven } from './url-row.ts';
 
-/** The most URLs that this process remembers. Any other URL is written with each delivery. */
+/**
+ * The most URLs of which this process remembers the latest write. A use of any other URL is written with each delivery.
+ */
 const MOST_URLS = 10_000;
 /** The shortest interval between two writes of one URL. Ms. */
 const EVERY_MS = 60_000;
 const DAY_MS = 86_400_000;
 /**
- * The time limit of a write. A longer one may have stopped together with its request, so the next delivery begins
- * another write. Ms.
+ * The time limit of a write. Some runtimes stop a write together with the request that began it, so a later delivery
+ * begins another write. Ms.
  */
 const WRITE_MS = 30_000;
 /**
- * After this many failed writes, the remaining ones wait too: the store is unavailable, and deliveries fail as well.
+ * After this many failed writes, the remaining ones are postponed: the store is unavailable, and deliveries fail as
+ * well.
  */
 const MOST_FAILED = 8;
 /** The pause after a failed write. Ms. */
@@ -31,7 +34,7 @@ const AGAIN_MS = 1000;
 export interface HeardOptions {
   readonly registrations: StoreRegistrations;
   readonly hashes: Pick<Hashes, 'sha256Hex'>;
-  /** Returns base URL and route of a URL of ours, if a seller was given it. */
+  /** Returns base URL and route of a webhook URL; undefined if no seller was given the URL. */
   readonly given: (url: string) => OurUrl | undefined;
   /** Milliseconds of a monotonic clock. */
   readonly now: () => number;
@@ -46,22 +49,26 @@ interface Unwritten {
 }
 
 /**
- * The credentials of a delivery: those of its route, or those of the other route that it accepts (told.md §1.4). A
- * signed delivery has none. With retired credentials the sender is unknown.
+ * The credentials with which a delivery was authenticated. `own`: those of the URL's route. `other`: those of another
+ * route, which this URL accepts too (told.md §1.4). `none`: the delivery was signed. `retired`: retired credentials,
+ * which do not prove the sender.
  */
 type Credentials = 'own' | 'other' | 'none' | 'retired';
 
 type Heard = ReturnType<NonNullable<EventRegistrations['heard']>>;
 
 export interface HeardUrls {
-  /** The function for `EventRegistrations.heard`. */
+  /** Notes an authentic delivery at a URL; implements `EventRegistrations.heard`. */
   readonly heard: NonNullable<EventRegistrations['heard']>;
-  /** Notes a delivery with a retired credential. It may raise an alarm, and is not stored as a use of the URL. */
+  /**
+   * Notes a delivery with a retired credential. Such a delivery may raise an alarm, but does not count as a use of the
+   * URL.
+   */
   readonly used: NonNullable<EventRegistrations['heard']>;
 }
 
 export function heardUrls({ registrations, hashes, given, now, raise }: HeardOptions): HeardUrls {
-  /** Base URL and route of known URLs, by the URL's text, so that each token is read only once. */
+  /** A cache of base URL and route by the URL's text, so that the token in a URL is decoded only once. */
   const known = new Map<string, OurUrl>();
   const urlOf = (text: string): OurUrl | undefined => {
     const found = known.get(text) ?? given(text);
@@ -70,9 +77,12 @@ export function heardUrls({ registrations, hashes, given, now, raise }: HeardOpt
   /** The time of the latest write, for each seller, URL and credentials. */
   const heardAt = new Map<string, number>();
   const unwritten = new Map<string, Unwritten>();
-  /** The end of the running write's time limit. Until then, that write also handles later uses. */
+  /**
+   * The end of the running write's time limit. Until then, a delivery begins no second write, because the running one
+   * also writes the new use. Exception: runtimes that may stop a write together with its request.
+   */
   let busyUntil = -Infinity;
-  /** The end of the pause after a failed write. */
+  /** No write begins before this time, because a write has failed. Milliseconds of the clock `now`. */
   let pausedUntil = -Infinity;
 
   const write = async ({ sender, url, by }: Unwritten): Promise<void> => {
@@ -103,7 +113,7 @@ export function heardUrls({ registrations, hashes, given, now, raise }: HeardOpt
       unwritten.delete(key);
       if (failed.length === MOST_FAILED) break;
     }
-    // Failed URLs are written with the next delivery after a pause, and after all other URLs.
+    // Uses whose write failed go to the end of the queue. The next delivery after the pause writes them.
     for (const [key, one] of failed) putBounded(unwritten, key, one, MOST_URLS);
     if (failed.length > 0) pausedUntil = now() + AGAIN_MS;
     busyUntil = -Infinity;
@@ -134,11 +144,13 @@ function credentialsOf(isPrevious: boolean | undefined): Credentials {
   return isPrevious ? 'other' : 'own';
 }
 
-/** True if no alarm was raised today for the use of this retired URL (told.md §4.2). */
+/** True if no alarm about a use of this retired URL was raised in the last 24 hours (told.md §4.2). */
 const isNewToday = ({ usedAlarmAt = -Infinity }: GivenUrl, now: number): boolean =>
   now - usedAlarmAt >= DAY_MS;
 
-/** Returns the alarm. It leaves out the URL itself, whose last segment is secret. */
+/**
+ * Returns the alarm about a use of a retired URL. The message leaves out the URL itself, whose last segment is secret.
+ */
 const usedAlarm = (sender: string, { base, route }: OurUrl, by: Credentials): Parameters<RaiseAlarm>[0] => ({
   code: 'retired_url_used',
   sender,

@@ -1,11 +1,12 @@
-// Decides the next action for a step that is under way, from its update and the URLs of its media buy (told.md §3.2).
-// It is pure. The steps of moves call it at each check.
+// Decides the next action for a media buy that is moved to another webhook URL (told.md §3.2). The decision depends on
+// the running update and on the URLs of the media buy. Pure functions, called at each check of a move.
 import type { Stored } from '../operation.ts';
 import type { Need } from './move-needs.ts';
 import type { Move } from './move-row.ts';
 
 /**
- * The decision. `again`: the step is put back, to be begun anew. `ask`: the media buy's revision must be read first.
+ * The decision about a move. `wait`: check again at `until`. `again`: begin another update. `ask`: first read the media
+ * buy's revision. `done`: nothing is left to do.
  */
 export type Judged =
   | { readonly kind: 'wait'; readonly move: Move; readonly until: number }
@@ -15,27 +16,30 @@ export type Judged =
   | { readonly kind: 'refused'; readonly reason: string };
 
 export interface Judging {
-  /** The need of the media buy; undefined if the buy is no longer known. */
+  /**
+   * The update that the media buy still needs to reach the move's target; undefined if the media buy is no longer
+   * known.
+   */
   readonly need: Need | undefined;
-  /** The operation of the update; undefined if there is none, or it has expired. */
+  /** The operation (stored call) of the latest update; undefined if none was begun, or if its row has expired. */
   readonly operation:
     Pick<Stored, 'state' | 'status' | 'reason' | 'refusal' | 'keyUntil' | 'withoutConfig'> | undefined;
-  /** True if the media buy is terminal. */
+  /** True if the media buy has ended (its status is terminal). */
   readonly isOver: boolean;
-  /** True if the end of the update's task is no longer awaited. */
+  /** True if the update's task has run for too long, so that its end is no longer awaited. */
   readonly isGivenUp: boolean;
   readonly now: number;
 }
 
-/** The first wait until a step is checked again. It doubles each time that nothing has changed. Ms. */
+/** The wait before the first check of a running move. It doubles with each check that finds nothing new. Ms. */
 const FIRST_LOOK_MS = 5_000;
 const LONGEST_LOOK_MS = 600_000;
-/** The number of updates that may end without moving the media buy, before the step is refused. */
+/** The number of updates that may end without moving the media buy, before the move counts as refused. */
 const MOST_TRIES = 10;
 const MOST_CONFLICTS = 10;
 /**
- * The wait before the revision is read after a second `CONFLICT`. It doubles with each further one, because another
- * change may still hold the media buy. Ms.
+ * The wait before the media buy's revision is read after a second `CONFLICT` answer. It doubles with each further one,
+ * because another change may still be in progress. Ms.
  */
 const CONFLICT_MS = 1000;
 
@@ -51,7 +55,7 @@ export function judged(move: Move, judging: Judging): Judged {
 const isAwaited = ({ state }: Update, { isOver, isGivenUp }: Judging): boolean =>
   state === 'calling' || (state === 'open' && !isOver && !isGivenUp);
 
-/** Returns the decision if the update is over, but the media buy is not at its target. */
+/** Returns the decision if the media buy still needs an update, and the latest update is no longer awaited. */
 function over(move: Move, operation: Update, now: number): Judged {
   const { state, refusal } = operation;
   if (state === 'open') return { kind: 'refused', reason: 'the task of its update has not ended' };
@@ -62,7 +66,7 @@ function over(move: Move, operation: Update, now: number): Judged {
 
 type Update = NonNullable<Judging['operation']>;
 
-/** Returns the decision about an update whose revision is out of date. */
+/** Returns the decision after an update that the seller refused as `CONFLICT`, because its revision was out of date. */
 function conflicted(move: Move, { reason = '' }: Update, now: number): Judged {
   const { conflicts } = move;
   if (conflicts >= MOST_CONFLICTS) {
@@ -78,8 +82,8 @@ const refused = ({ reason, refusal, state }: Update): Judged => ({
 });
 
 /**
- * Returns the decision about an update that may have been done, or may still be. An update with another request key has
- * to wait until the first key has expired.
+ * Returns the decision about an update whose outcome is unknown. Another update needs a new `idempotency_key`, so it
+ * waits until the first key has expired.
  */
 function orphaned(move: Move, { reason, refusal, keyUntil }: Update, now: number): Judged {
   const isOver = keyUntil <= now || refusal === 'IDEMPOTENCY_EXPIRED';
@@ -105,7 +109,7 @@ function ended(move: Move, { status, reason, withoutConfig }: Update): Judged {
   return again(move);
 }
 
-/** Begins a step again, under another request key. */
+/** Decides to begin another update, with a new `idempotency_key`, or to refuse the move after `MOST_TRIES` updates. */
 function again({ operationId: _over, reason: _before, ...move }: Move): Judged {
   if (move.tries < MOST_TRIES) return { kind: 'again', move: { ...move, looks: 0 } };
   return {

@@ -1,4 +1,5 @@
-// Does the steps that `apply` has stored, in any number of processes (told.md §3.3). `registrations.start` runs it.
+// Carries out the moves of media buys that `apply` has stored (told.md §3.3). `registrations.start` runs the loop, in
+// any number of processes.
 import type { StoreRegistrations } from '../../stores/store.ts';
 import { messageOf } from '../../shared/errors.ts';
 import { LOOK_MS, untilNextLook } from '../retry-loop.ts';
@@ -10,17 +11,17 @@ export interface MoveLoopContext extends StepsContext {
   readonly perSeller: number;
   /** Continues a seller's renewal of credentials that another process has left unfinished. */
   readonly goOn: (agentUrl: string) => Promise<void>;
-  /** Retires the seller's former routes that are no longer used (quiet). */
+  /** Retires the seller's former routes (replaced by a renewal of credentials) that nothing uses any more. */
   readonly retireFormers: (agentUrl: string) => Promise<void>;
 }
 
-/** The most rows that are worked on concurrently. */
+/** The most rows (media buys and sellers) that a process works on concurrently. */
 const MOST = 10;
 
 export interface MoveLoop {
-  /** Runs until the signal aborts; resolves when the running steps have ended. */
+  /** Carries out moves until the signal aborts; resolves when the running work has ended. */
   readonly run: (stopping: AbortSignal) => Promise<void>;
-  /** Checks at once for steps that are due, because some were stored. */
+  /** Searches for due moves immediately, because moves were stored. */
   readonly wake: () => void;
 }
 
@@ -42,7 +43,7 @@ export function moveLoop(context: MoveLoopContext): MoveLoop {
     running.add(run);
   };
 
-  /** Begins as many steps of a seller as it has free call slots. */
+  /** Begins as many of a seller's waiting moves as the limit of concurrent updates allows. */
   const turns = async (row: HeldRow, stopping: AbortSignal): Promise<void> => {
     const { sender, dueAt: heldAt } = row;
     await context.goOn(sender);

@@ -1,5 +1,6 @@
-// Finds the need of a media buy to be at the target of a move: nothing, an update, or unknown here (told.md §3.1). It
-// is pure. Plans and steps of moves call it.
+// Computes the update that a media buy needs so that its webhooks go to the target of a move (told.md §3.1). The result
+// may also be that no update is needed, or that stored facts are missing. Pure functions, used by plans and by running
+// moves.
 import type { Told, ToldChannel } from '../../windows/told.ts';
 import { isTerminalBuy } from '../../windows/ends.ts';
 import { TOLD_CHANNELS } from '../../windows/told.ts';
@@ -9,13 +10,16 @@ import type { MoveTarget } from './move-row.ts';
 import type { MoveUrl } from './move-types.ts';
 import { kindOf, newestOf, type OwnRoutes, schemeOf } from './own-routes.ts';
 
-/** The target of one channel (reports or push) of a media buy. */
+/**
+ * The base URL, and the kind of route (e.g. `signature`), at which one channel (reports or push) of a media buy should
+ * arrive.
+ */
 export interface ChannelTarget {
   readonly base: string;
   readonly kind: RouteKind;
 }
 
-/** The update that brings a media buy to its target. Each update contains `push`. */
+/** The update that brings a media buy to the move's target. Each update sets `push`. */
 export interface Needed {
   readonly push: ChannelTarget;
   readonly reports?: ChannelTarget;
@@ -23,13 +27,16 @@ export interface Needed {
   readonly to: readonly MoveUrl[];
 }
 
-/** The need of a media buy. `unknown`: no update can be made from what is known here. */
+/**
+ * The update that a media buy needs. `nothing`: it is at its target. `unknown`: the update cannot be built, because
+ * stored facts are missing.
+ */
 export type Need =
   | { readonly kind: 'nothing' }
   | ({ readonly kind: 'update' } & Needed)
   | { readonly kind: 'unknown'; readonly from: readonly MoveUrl[]; readonly reason: string };
 
-/** The facts, besides the media buy, on which its need depends. */
+/** The inputs, besides the media buy, from which `needOf` computes the needed update. */
 export interface NeedContext {
   readonly routes: OwnRoutes;
   readonly to: MoveTarget;
@@ -39,7 +46,10 @@ export interface NeedContext {
 
 const NOTHING: Need = { kind: 'nothing' };
 
-/** Returns the URL of a channel that is in use: it was acknowledged, and no other URL has replaced it. */
+/**
+ * Returns the URL that a channel of a media buy uses now: the seller has acknowledged the URL, and no other has
+ * replaced it.
+ */
 export const currentOf = (told: readonly Told[], channel: ToldChannel): Told | undefined =>
   told.findLast((one) => one.channel === channel && one.formerAt === undefined && one.ackedAt !== undefined);
 
@@ -80,8 +90,8 @@ const urlOf = (channel: ToldChannel, { base, kind }: ChannelTarget): MoveUrl => 
 });
 
 /**
- * Returns the target of a channel. If the scheme stays, the kind of route stays too, because a `reports` route has HMAC
- * credentials as well.
+ * Returns the base URL and kind of route that a channel should have after a move. If the scheme stays, the kind stays
+ * too: `reports` and `HMAC-SHA256` are two kinds with the same scheme.
  */
 const targetOf = (
   is: Told,
@@ -93,8 +103,9 @@ const targetOf = (
 });
 
 /**
- * Returns the target for the webhook about the end of the update itself, if the media buy has no `push` URL yet. It
- * gets the scheme of the buy's reports. It is signed if the reports have HMAC only because of their route.
+ * Returns the target of the `push` channel of a media buy that has no `push` URL. The kind of route is the requested
+ * scheme, otherwise that of the reports. A route of the kind `reports` cannot be used for `push`, so `signature` takes
+ * its place.
  */
 const pushBeside = (reports: ChannelTarget | undefined, { base, scheme }: MoveTarget): ChannelTarget => {
   const kind = scheme ?? reports?.kind ?? 'signature';
@@ -104,7 +115,11 @@ const pushBeside = (reports: ChannelTarget | undefined, { base, scheme }: MoveTa
 const isThere = (is: Told, { base, kind }: ChannelTarget, routes: OwnRoutes): boolean =>
   is.base === base && is.route === newestOf(routes[kind]) && is.scheme === schemeOf(kind);
 
-/** Returns the need of a media buy without a URL of ours in use. Another party's URL is left alone. */
+/**
+ * Returns the need of a media buy that has no current URL of this application. `unknown`: the call with its URL has not
+ * ended, or the URL is not known here. `nothing`: no reports were requested, or the seller was told to stop, or to send
+ * to another party.
+ */
 function unknownUrl(told: readonly Told[], hasReports: boolean): Need {
   if (told.some(({ formerAt }) => formerAt === undefined)) {
     return { kind: 'unknown', from: [], reason: 'the call that told its URL has not ended' };

@@ -1,5 +1,5 @@
-// Shows steps of moves to their owner: as a sentence, with a state and a reason. It also encodes the position in a plan
-// at which a page begins. It is pure. Plans of media buys and of subscriptions call it.
+// Describes the steps of a move plan: as a sentence, with a state and a reason. Also encodes the position at which a
+// page of the plan begins. Pure functions, used for media buys and for subscriptions.
 import { printableText } from '../../codec/printable.ts';
 import type { RouteKind } from '../route-kind.ts';
 import type { Target } from './move-request.ts';
@@ -14,23 +14,23 @@ export const STATE_OF: Readonly<Record<MoveList, MoveState>> = {
   refused: 'refused',
 };
 
-/** The most characters of a seller's id in a text. */
+/** The most characters of a media buy id or a `ref` in a sentence. */
 const MOST_ID = 100;
 
-/** The target of a plan, and the seller's routes as they are now. */
+/** The target of a plan, and the seller's current routes (URLs with credentials). */
 export interface How {
   readonly routes: OwnRoutes;
   readonly to: Target;
-  /** True if the credentials of a route are to be renewed. */
+  /** True if the plan has to renew the credentials of the route of that kind. */
   readonly isDue: (kind: RouteKind) => boolean;
-  /** True if the seller's previous renewal is not finished. */
+  /** True if the seller's previous renewal of credentials is not finished, so that no new one may begin. */
   readonly isHeldUp: boolean;
 }
 
 const NOT_NOW =
   'its credentials cannot be renewed now: the last renewal of the seller is not over. registrations.state() says who is on its former URLs';
 
-/** The need of a media buy or a subscription to be at its target. */
+/** The change that a media buy or a subscription needs to reach the target of a plan. */
 export interface StepNeed {
   readonly kind: 'nothing' | 'update' | 'unknown';
   readonly from?: readonly MoveUrl[];
@@ -38,10 +38,10 @@ export interface StepNeed {
   readonly reason?: string;
 }
 
-/** The media buy or subscription of a step. */
+/** The identity of a step: the seller, and the media buy or the subscription. */
 export type StepOf = Pick<MoveStep, 'agentUrl' | 'mediaBuyId' | 'subscription'>;
 
-/** Returns a step in the form for its owner. @param why the reason for the state; absent: the reason of the need. */
+/** Returns a step as the application sees it. @param why the reason for the state; absent: the reason in `need`. */
 export function stepOf(of: StepOf, need: StepNeed, state: MoveState, why?: string): MoveStep {
   const { from = [], to = [] } = need;
   const reason = why ?? need.reason;
@@ -56,15 +56,17 @@ export function stepOf(of: StepOf, need: StepNeed, state: MoveState, why?: strin
 }
 
 /**
- * Returns the reason not to begin a step that is needed only for a renewal; otherwise undefined. @param needed the need
- * without the renewal.
+ * Returns the reason not to begin a step whose only purpose is a renewal of credentials, while a previous renewal runs;
+ * otherwise undefined.
+ * @param needed the change that the step needs apart from the renewal.
  */
 export const whyNot = ({ isHeldUp }: How, needed: StepNeed): string | undefined =>
   isHeldUp && needed.kind === 'nothing' ? NOT_NOW : undefined;
 
 /**
- * Returns the step for something that needs none now.
- * @param due its need if its credentials are due: a renewal that cannot begin now.
+ * Returns the step for a media buy or subscription that needs no change now: `done`, or `planned` if its credential
+ * renewal cannot begin yet.
+ * @param due the change that the renewal would need.
  */
 export const unkept = (of: StepOf, due?: StepNeed): MoveStep =>
   due?.kind === 'update' ? stepOf(of, due, 'planned', NOT_NOW) : stepOf(of, { kind: 'nothing' }, 'done');
@@ -87,8 +89,8 @@ function textOf(
 const placeOf = (url: MoveUrl | undefined): string => (url ? `${url.baseUrl} (${url.scheme})` : 'nowhere');
 
 /**
- * The position at which a page of a plan begins: the index of the seller in the request, the part, and the preceding
- * row.
+ * The position at which a page of a plan begins: the seller's index in the request, the kind of rows, and the store's
+ * page cursor.
  */
 export interface PlanPlace {
   readonly seller: number;

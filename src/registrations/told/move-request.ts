@@ -24,11 +24,11 @@ const TO: Readonly<Record<keyof MovePlan['to'], true>> = { baseUrl: true, scheme
 
 const STATES: readonly MoveState[] = ['planned', 'waiting', 'under_way', 'done', 'refused', 'unknown'];
 
-/** The number of steps on a page: the default, and the maximum. */
+/** The number of steps on a page of a plan: the default, and the maximum. */
 export const MOST_STEPS = 1000;
 const MOST_SELLERS = 10_000;
 
-/** The target of a plan. */
+/** The target of a plan. `renew`: true if the plan replaces credentials. */
 export interface Target extends MoveTarget {
   readonly renew: boolean;
 }
@@ -50,7 +50,7 @@ export function checkedMove(request: MoveRequest, bases: readonly string[]): Tar
   });
 }
 
-/** Returns the target of a request. @throws ConfigError */
+/** Returns the target of a request or of a plan. @throws ConfigError if a member is wrong. */
 function targetIn({ baseUrl, scheme, renew }: MovePlan['to'], bases: readonly string[]): Target {
   oneOf('scheme', scheme, SCHEMES);
   const isRenewal = flag('renew', renew);
@@ -59,7 +59,10 @@ function targetIn({ baseUrl, scheme, renew }: MovePlan['to'], bases: readonly st
   return { renew: isRenewal, ...(base !== undefined && { base }), ...(scheme !== undefined && { scheme }) };
 }
 
-/** Returns one of our base URLs. @throws ConfigError for any other URL, where no delivery would be accepted. */
+/**
+ * Returns the base URL without a `/` at its end.
+ * @throws ConfigError if the URL is not one of `bases`, because no delivery to it would be accepted.
+ */
 function ourBase(baseUrl: unknown, bases: readonly string[]): string {
   const href = typeof baseUrl === 'string' && URL.canParse(baseUrl) ? new URL(baseUrl).href : undefined;
   const base = href?.replace(/\/+$/, '');
@@ -70,8 +73,8 @@ function ourBase(baseUrl: unknown, bases: readonly string[]): string {
 }
 
 /**
- * Checks a plan that is to be applied.
- * @returns its target, and the number of its steps that are to be done.
+ * Checks a plan that is passed to `apply`.
+ * @returns the plan's target, and the number of its steps to apply.
  * @throws RegistrationError
  */
 export function checkedPlan(

@@ -1,47 +1,50 @@
-// Keeps the rows of moves: one for each media buy that is to be moved, and one for each seller (told.md §3.2, §3.3).
-// `apply` stores them, and the loop of moves works on them. A seller's row is due when its next step may begin. The row
-// of a media buy is due only while its step is under way.
+// Defines the stored rows of moves, i.e. of changes of webhook URLs (told.md §3.2, §3.3). There is one for each media
+// buy that is to be moved, and one for each seller. `apply` writes them, and move-loop.ts works on them. A seller's row
+// is due when the next move may begin. A media buy's row is due only while its move runs.
 import type { RegistrationRow, RegistrationRows } from '../../stores/store.ts';
 import { storedObject } from '../operation-rows.ts';
 import type { RouteScheme } from '../seller.ts';
 import { pauseOf, sellerRowIn } from '../watch-task.ts';
 import { hasFormers, ownRoutesIn, untilTold } from './own-routes.ts';
 
-/** The target of a move. */
+/** The target of a move: the base URL and the scheme that the webhooks should have. */
 export interface MoveTarget {
-  /** The base URL; absent: it stays as it is. */
+  /** The base URL. Absent: each URL keeps its base. */
   readonly base?: string;
-  /** Absent: the scheme of each channel stays. */
+  /** The authentication scheme. Absent: each channel keeps its scheme. */
   readonly scheme?: RouteScheme;
 }
 
-/** A media buy that is to be moved. Times are Unix ms on the store's clock. */
+/** The stored move of one media buy to another webhook URL. Times are Unix ms on the store's clock. */
 export interface Move {
   readonly mediaBuyId: string;
   readonly to: MoveTarget;
   readonly since: number;
-  /** The operation of the update that moves it now. */
+  /** The id of the operation (stored call) that runs the current update. */
   readonly operationId?: string;
-  /** The number of updates that were begun, and the number of those that were answered `CONFLICT`. */
+  /** The number of updates that were begun. `conflicts` counts those that were answered `CONFLICT`. */
   readonly tries: number;
   readonly conflicts: number;
-  /** The time from which the revision may be read, because the update was answered `CONFLICT`. */
+  /** The time from which the media buy's revision may be read, after an update was answered `CONFLICT`. */
   readonly asksAt?: number;
-  /** The revision that `get_media_buys` gave after a `CONFLICT`. The next update sends it. */
+  /** The media buy's revision that `get_media_buys` gave after a `CONFLICT`. The next update sends it. */
   readonly revision?: number;
   /** The number of checks in a row that found nothing new. */
   readonly looks: number;
-  /** The reason why it was refused, or is waiting. */
+  /** The reason why the move was refused, or waits. */
   readonly reason?: string;
 }
 
-/** The list of a step's row. `claimed`: a process has reserved the step and is about to begin it. */
+/**
+ * The state of a move, stored as the `list` of its row. `claimed`: a process has reserved the move and is about to
+ * begin its update.
+ */
 export type MoveList = 'waiting' | 'claimed' | 'under_way' | 'refused';
 
 export const moveIn = ({ value }: Pick<RegistrationRow, 'value'>): Move =>
   storedObject(value) as unknown as Move;
 
-/** Makes the row of a step. @param dueAt the time of the next check; null: there is none. */
+/** Returns the row that stores a move. @param dueAt the time of the next check; null: there is none. */
 export function moveRow(
   { sender, id }: Pick<RegistrationRow, 'sender' | 'id'>,
   move: Move,
@@ -61,8 +64,8 @@ export function moveRow(
 }
 
 /**
- * Returns the row of a step that is over, so that it is deleted. The stream of the media buy knows the URL that the
- * seller was given.
+ * Returns a row that deletes a finished move when it is saved. The row of the media buy keeps the URL that the seller
+ * was given.
  */
 export const goneRow = (row: RegistrationRow): RegistrationRow => ({
   ...row,
@@ -71,10 +74,10 @@ export const goneRow = (row: RegistrationRow): RegistrationRow => ({
   expiresAt: 1,
 });
 
-/** The id of the seller's row. No media buy is stored under this id. */
+/** The id of the row that controls a seller's moves. No media buy is stored under this id. */
 export const TURNS_ID = '\u0001';
 
-/** The call slots of a seller that updates occupy, each with the end of its lease. */
+/** The updates of a seller's moves that run now: for each, the id of the move's row and the end of the lease. */
 interface Turns {
   readonly live: readonly (readonly [id: string, until: number])[];
 }
@@ -98,11 +101,11 @@ function saveTurns(rows: RegistrationRows, sender: string, turns: Turns, dueAt: 
   });
 }
 
-/** Makes the seller's row due, because a step is waiting. */
+/** Makes the seller's row due now, because a move waits to begin. */
 export const wakeTurns = (rows: RegistrationRows, sender: string, now: number): void =>
   saveTurns(rows, sender, turnsIn(rows, now), now);
 
-/** Frees the call slot of a step whose update was answered, or is not made. */
+/** Ends the lease of a move whose update was answered or is not sent, so that another move may begin. */
 export function freeTurn(rows: RegistrationRows, sender: string, id: string, now: number): void {
   const { live } = turnsIn(rows, now);
   const others = live.filter(([other]) => other !== id);
@@ -110,8 +113,8 @@ export function freeTurn(rows: RegistrationRows, sender: string, id: string, now
 }
 
 /**
- * Prolongs the call slot of a step whose update is about to be sent.
- * @returns false if its lease is over: another step may have the slot by now.
+ * Prolongs the lease of a move whose update is about to be sent.
+ * @returns false if the lease has ended, so that another move may have begun instead.
  */
 export function keepTurn(
   rows: RegistrationRows,
@@ -126,27 +129,33 @@ export function keepTurn(
   return true;
 }
 
-/** The time after which a seller's row is due again even if nothing makes it due. Ms. */
+/** The time after which a seller's row is due again at the latest, while moves wait. Ms. */
 const TURNS_AGAIN_MS = 60_000;
-/** The same time if no step waits, but the seller has former routes (told.md §5.3). Ms. */
+/**
+ * The time after which a seller's row is due again if no move waits, but former routes have to be retired (told.md
+ * §5.3). Ms.
+ */
 const FORMERS_AGAIN_MS = 3_600_000;
 
-/** The facts that are needed to reserve steps. */
+/** The arguments with which `claimTurns` reserves waiting moves for this process. */
 export interface Claim {
   readonly sender: string;
-  /** The time at which the seller's row was due. */
+  /**
+   * The `dueAt` that the seller's row got when this process reserved the row. Another value means that another process
+   * has reserved it.
+   */
   readonly heldAt: number | null;
-  /** The ids of the steps that were waiting when they were listed. */
+  /** The ids of the moves that were waiting when the store listed them. */
   readonly waiting: readonly string[];
-  /** The end of the lease of each reserved step. */
+  /** The end of the lease of each move that is reserved. Unix ms on the store's clock. */
   readonly until: number;
   readonly perSeller: number;
 }
 
 /**
- * Reserves as many steps as the seller has free call slots, for this process alone. It reserves none while the seller
- * has asked for a pause, or before the seller may be given its new route.
- * @returns the ids of the reserved steps.
+ * Reserves as many waiting moves for this process as the limit of concurrent updates allows. Reserves none while the
+ * seller has asked for a pause, or before the seller may be given its new route.
+ * @returns the ids of the reserved moves.
  */
 export function claimTurns(
   rows: RegistrationRows,

@@ -1,5 +1,5 @@
-// Does the steps of moves of media buys: begins each in one process, calls the seller, and checks the step until it
-// ends (told.md §3.2). The loop of moves calls it with rows that are due.
+// Carries out moves of media buys to another webhook URL (told.md §3.2). Begins each move in one process, calls the
+// seller, and checks the move until its end. Called by move-loop.ts with rows that are due.
 import { type JsonObject, present, textMember } from '../../codec/members.ts';
 import { MAX_TEXT, printableText } from '../../codec/printable.ts';
 import type { Hashes } from '../../crypto/engine.ts';
@@ -34,27 +34,33 @@ export interface StepsContext {
   readonly routes: Pick<Routes, 'routeOf' | 'reportsRouteOf'>;
   readonly operations: Pick<Operations, 'createStep'>;
   readonly call: CallSeller;
-  /** Makes the call of an operation, and settles it. */
+  /** Calls the seller for an operation (a stored call), and stores the answer. */
   readonly make: (operation: Operation, signal: AbortSignal) => Promise<unknown>;
   readonly warn: (fields: object, message: string) => void;
   readonly raise: RaiseAlarm;
-  /** The time after which a call is aborted, before another process makes it too. Ms. */
+  /** The time after which a call is aborted. It ends before another process may repeat the call. Ms. */
   readonly deadlineMs: number;
   /** The time for which a row is reserved for this process: longer than a call takes. Ms. */
   readonly holdMs: number;
   readonly sleep: (ms: number, signal?: AbortSignal) => Promise<void>;
 }
 
-/** A row that was due, and that is reserved for this process. */
+/**
+ * A row that was due and is now reserved for this process. The reservation is valid while the row's `dueAt` is
+ * unchanged.
+ */
 export type HeldRow = Pick<RegistrationRow, 'sender' | 'id' | 'dueAt'>;
 
-/** Returns the media buy of a step, whose stream has the same id; undefined if the buy is unknown. */
+/**
+ * Returns the media buy of a move; undefined if unknown. The row of the move and the row of the media buy have the same
+ * id.
+ */
 export function buyOf(rows: RegistrationRows, id: string): BuyStream | undefined {
   const stream = streamAt(rows, id);
   return stream && isRegistered(stream) ? stream : undefined;
 }
 
-/** A step that this process has reserved, with all that is needed to send its update. */
+/** A move that this process has reserved, with all that its update needs. */
 interface Begun {
   readonly move: Move;
   readonly stream: BuyStream;
@@ -62,7 +68,7 @@ interface Begun {
   readonly seller: Seller;
 }
 
-/** Begins a step that this process has reserved, and calls the seller. */
+/** Begins a move that this process has reserved: creates the update, and calls the seller. */
 export async function begin(context: StepsContext, held: HeldRow, stopping: AbortSignal): Promise<void> {
   const { registrations } = context;
   const begun = await registrations.run(held.sender, (rows, now) => begunIn(rows, held, now));
@@ -71,7 +77,7 @@ export async function begin(context: StepsContext, held: HeldRow, stopping: Abor
   try {
     operation = await created(context, held, begun);
   } catch (error) {
-    // The step's call slot stays occupied until its lease ends, because the next step would meet the same fault.
+    // The move waits again. Its lease is not ended early, because the seller's next move would meet the same error.
     await waits(context, held, messageOf(error));
     throw error;
   }
@@ -97,8 +103,8 @@ const refusedRow = (row: RegistrationRow, { operationId: _over, ...move }: Move,
   moveRow(row, { ...move, reason: printableText(reason, MAX_TEXT) }, 'refused');
 
 /**
- * Creates the operation of a step and changes the step's row, in one atomic change. Undefined if another process has
- * taken the step.
+ * Creates the operation (stored call) of a move's update and marks the move `under_way`, in one transaction. Undefined
+ * if another process has taken over the move.
  */
 async function created(
   { routes, operations, holdMs }: StepsContext,
@@ -137,7 +143,7 @@ async function created(
       const row = rows.get('move', id);
       const until = Math.ceil(now + holdMs);
       if (row?.list !== 'claimed' || row.dueAt !== dueAt) return false;
-      // If the lease is over, another step may have the slot, and the two updates would run at the same time.
+      // If the lease has ended, another move may have begun instead, and too many updates would run concurrently.
       if (!keepTurn(rows, { sender, id }, now, until)) return false;
       const { reason: _before, ...is } = moveIn(row);
       const next: Move = { ...is, operationId, tries: is.tries + 1, looks: 0 };
@@ -147,7 +153,7 @@ async function created(
   });
 }
 
-/** Calls the seller. When the call is answered, the step is due to be checked. */
+/** Calls the seller for a move's update. Once the call is answered, the move is due to be checked. */
 async function called(
   context: StepsContext,
   held: HeldRow,
@@ -171,7 +177,7 @@ async function called(
       saveSellerRow(rows, held.sender, { ...seller, pausedUntil });
     }
     const row = rows.get('operation', storedId(operation.operationId, hashes));
-    // A call without an answer keeps its slot until the lease ends. Meanwhile the call is repeated.
+    // If the call is still unanswered, its lease stays, because the call will be repeated.
     if (row && storedIn(row).state === 'calling') return;
     freeTurn(rows, held.sender, held.id, now);
     const step = rows.get('move', held.id);
@@ -180,14 +186,17 @@ async function called(
   });
 }
 
-/** Returns the pause that a seller asks for, which applies to all its calls; undefined if it asks for none. Ms. */
+/**
+ * Returns the pause before the next request of any kind that a seller's error asks for; undefined if it asks for none.
+ * Ms.
+ */
 function pauseIn(error: unknown): number | undefined {
   if (isOfKind(error, SellerBusyError)) return waitMs(error.retryAfterMs);
   if (!isOfKind(error, SellerError) || error.recovery !== 'transient') return undefined;
   return waitMs(error.retryAfterMs);
 }
 
-/** Puts a step that could not be begun back in the queue. */
+/** Sets a move back to `waiting`. This process had reserved the move, but could not begin it. */
 const waits = ({ registrations }: StepsContext, held: HeldRow, reason: string): Promise<void> =>
   registrations.run(held.sender, (rows) => {
     const row = rows.get('move', held.id);
@@ -195,7 +204,10 @@ const waits = ({ registrations }: StepsContext, held: HeldRow, reason: string): 
     rows.save(moveRow(row, { ...moveIn(row), reason: printableText(reason, MAX_TEXT) }, 'waiting'));
   });
 
-/** Checks a step that is due. */
+/**
+ * Checks a running move that is due. Raises the alarm if the move was refused, and reads the media buy's revision if it
+ * is needed.
+ */
 export async function look(context: StepsContext, held: HeldRow, stopping: AbortSignal): Promise<void> {
   const { registrations, hashes, raise } = context;
   const { asks, refused } = await registrations.run(held.sender, (rows, now) =>
@@ -205,7 +217,7 @@ export async function look(context: StepsContext, held: HeldRow, stopping: Abort
   if (asks) await askRevision(context, held, asks, stopping);
 }
 
-/** A step that was refused and must be reported here, because nothing else has reported it. */
+/** A refused move that needs an alarm here, because no other alarm has reported it. */
 type RefusedStep = Pick<Move, 'mediaBuyId' | 'operationId'> & { readonly reason: string };
 
 const alarmOf = (
@@ -220,8 +232,8 @@ const alarmOf = (
 });
 
 /**
- * Checks a step, in one atomic change of the store.
- * @returns the step whose revision must be read, or the step that was refused.
+ * Checks a move and stores the decision, in one transaction.
+ * @returns `asks`: the move whose media buy's revision must be read; `refused`: the refused move that needs an alarm.
  */
 function lookedIn(
   rows: RegistrationRows,
@@ -234,7 +246,8 @@ function lookedIn(
   const move = moveIn(row);
   const stream = buyOf(rows, held.id);
   const operation = updateOf(rows, move, hashes);
-  // The update is no longer being called, by this process or another, so its slot is free.
+  // Unless a process is still calling the seller for this update, the lease of the move ends, so that another move may
+  // begin.
   if (operation?.state !== 'calling') freeTurn(rows, held.sender, held.id, now);
   const does = judged(move, {
     need: stream && needOf(stream, { routes: ownRoutesIn(rows), to: move.to }),
@@ -250,13 +263,13 @@ function lookedIn(
 }
 
 /**
- * True if the refusal needs no alarm. An alarm has reported it already, except for a `CONFLICT`. Or the seller does not
- * accept webhook configurations in updates, so none is needed.
+ * True if a refused move raises no alarm here. A refused call has already raised an alarm, unless the refusal was
+ * `CONFLICT`. If the seller accepts no webhook configuration in updates, no alarm is raised either.
  */
 const isTold = (operation: Stored | undefined): boolean =>
   operation?.withoutConfig === true || (operation?.state === 'refused' && operation.refusal !== 'CONFLICT');
 
-/** A step whose media buy's revision must be read. */
+/** A move that needs the current revision of its media buy before another update. */
 interface Asked {
   readonly move: Move;
   readonly stream: BuyStream;
@@ -267,10 +280,10 @@ function updateOf(rows: RegistrationRows, { operationId }: Move, hashes: Hashes)
   return row && storedIn(row);
 }
 
-/** The longest wait for the end of an update, even while another process polls its task. Ms. */
+/** The longest wait for the end of an update, even if the update's task is still polled. Ms. */
 const TASK_MS: number = 7 * DAY_MS;
 
-/** True if the end of an update is no longer awaited. */
+/** True if an update has run for `TASK_MS`, or if polling of its task was given up. */
 function isGivenUp(
   rows: RegistrationRows,
   operation: Stored | undefined,
@@ -297,7 +310,7 @@ function keep(
   wakeTurns(rows, row.sender, now);
 }
 
-/** Reads the current revision of a media buy, so that its step can begin again (told.md §3.2). */
+/** Reads the current revision of a media buy, so that its move can begin another update (told.md §3.2). */
 async function askRevision(
   { registrations, call, deadlineMs: callMs, sleep, raise }: StepsContext,
   held: HeldRow,
@@ -316,7 +329,7 @@ async function askRevision(
     const data = await askInPlace(context, of, ['get_media_buys', args], stopping);
     found = { buy: rowsOf(data, mediaBuyId)[0] };
   } catch (error) {
-    // This process is stopping. Another process will ask.
+    // This process is stopping. Another process will read the revision.
     if (stopping.aborted) return;
     found = { failed: failedQuestion(error).message };
   }
@@ -326,7 +339,7 @@ async function askRevision(
   if (reason !== undefined) raise(alarmOf(held, { ...move, reason }));
 }
 
-/** Stores the answer to the request for the revision. @returns the reason, if the step was refused. */
+/** Stores the result of reading the revision. @returns the reason if the move was refused; otherwise undefined. */
 function answeredIn(
   rows: RegistrationRows,
   held: HeldRow,
@@ -362,7 +375,7 @@ function answeredIn(
   return undefined;
 }
 
-/** The number of failed requests in a row after which the step is refused. */
+/** The number of failed requests for the revision in a row after which the move is refused. */
 const MOST_ASKS = 10;
-/** Half of the wait after the first failed request. Each further failure doubles the wait. Ms. */
+/** Half of the wait after the first failed request for the revision. Each further failure doubles the wait. Ms. */
 const ASK_AGAIN_MS = 1000;

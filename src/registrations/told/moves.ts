@@ -1,5 +1,5 @@
-// Makes the plan of a move, and stores its steps when the plan is applied (told.md §3.1, §3.3). `registrations.plan`
-// and `apply` call it.
+// Implements `registrations.plan` and `apply`: lists the steps that move webhooks to another URL, and stores them to be
+// carried out (told.md §3.1, §3.3).
 import type { Hashes } from '../../crypto/engine.ts';
 import { ConfigError } from '../../shared/errors.ts';
 import { storedId } from '../../stages/ids.ts';
@@ -39,10 +39,10 @@ import { keptSet, setSteps } from './set-steps.ts';
 export interface MovesContext {
   readonly registrations: StoreRegistrations;
   readonly hashes: Hashes;
-  /** The base URLs of these registrations. Sellers are given URLs below the first. */
+  /** The base URLs of these registrations. New URLs for sellers are below the first one. */
   readonly bases: readonly string[];
   readonly renewals: Pick<Renewals, 'isDue' | 'begin'>;
-  /** Makes the loop of moves check at once, because steps were stored. */
+  /** Lets the loop in move-loop.ts search immediately, because steps were stored. */
   readonly wake: () => void;
 }
 
@@ -53,7 +53,7 @@ export interface Moves {
 
 /** A page of a plan reads at most this many rows for each step that it may have. */
 const READ_PER_STEP = 10;
-/** The most rows of a seller whose moves are read in one atomic call of the store. */
+/** The most media buys or subscription sets of a seller whose steps are computed in one transaction. */
 const TOGETHER = 100;
 /** The number of steps that are stored concurrently. */
 const CONCURRENT = 10;
@@ -144,14 +144,17 @@ export function movesOf(context: MovesContext): Moves {
   return { plan, apply };
 }
 
-/** Returns the target with its base URL, because the process that applies the plan may have another first base URL. */
+/**
+ * Returns the target as the plan names it. It includes the base URL, because the process that applies the plan may have
+ * another first base URL.
+ */
 const askedOf = ({ scheme, renew }: MoveRequest, { base }: Target): MovePlan['to'] => ({
   ...(base !== undefined && { baseUrl: base }),
   ...(scheme !== undefined && { scheme }),
   ...(renew !== undefined && { renew }),
 });
 
-/** Returns the position at which a page begins. @throws RegistrationError `request_invalid` */
+/** Returns the position at which the requested page begins. @throws RegistrationError `request_invalid` */
 function beginIn({ after }: MoveRequest): PlanPlace {
   if (after === undefined) return { seller: 0, part: 'stream' };
   const place = placeIn(after);
@@ -161,7 +164,10 @@ function beginIn({ after }: MoveRequest): PlanPlace {
   );
 }
 
-/** Returns the number of rows to read so that they have at most about that many steps. */
+/**
+ * Returns the number of rows to read for about `steps` steps. A row of a media buy has at most one step, a row of
+ * subscriptions up to `MOST_KEPT`.
+ */
 const rowsFor = ({ part }: PlanPlace, steps: number): number =>
   part === 'stream' ? steps : Math.ceil(steps / MOST_KEPT);
 
@@ -181,13 +187,16 @@ function bySender(
   return parts;
 }
 
-/** True if a renewal concerns the media buy: signed routes have no credentials to renew. */
+/**
+ * True if the media buy uses HMAC or bearer credentials. A renewal leaves out others, because signed webhooks have no
+ * credentials.
+ */
 const hasCredentials = (need: Need, { told = [] }: BuyStream): boolean =>
   need.kind === 'update'
     ? need.from.some(({ scheme }) => scheme !== 'signature')
     : told.some(({ scheme, formerAt }) => scheme !== 'signature' && formerAt === undefined);
 
-/** Returns the step of a media buy; undefined if it needs none. */
+/** Returns the step that a media buy needs in a plan; undefined if it needs none. */
 function buyStep(
   rows: RegistrationRows,
   { sender, id, value, list }: RegistrationRow,
@@ -207,7 +216,7 @@ function buyStep(
   return stepOf(of, need, STATE_OF[row.list as MoveList], moveIn(row).reason);
 }
 
-/** Stores a step if its media buy still needs it. */
+/** Stores the step of a media buy, unless the media buy no longer needs it. @returns the step with its new state. */
 function keptIn(
   rows: RegistrationRows,
   of: StepOf & { readonly mediaBuyId: string },
@@ -233,8 +242,8 @@ function keptIn(
 }
 
 /**
- * Changes the target of a step that is under way. When its update is over, the step goes on to the new target if it
- * still has to.
+ * Stores a new target for a move that already runs. When the move's update has ended, the move goes on to the new
+ * target if needed.
  */
 function wanted(
   rows: RegistrationRows,

@@ -1,5 +1,5 @@
-// Recognises our own URLs in texts, and finds the URL for reports that a call gives its seller (told.md §1.1). Routes
-// and operations use it.
+// Recognises webhook URLs of this application in texts, and finds the URL in a call's `reporting_webhook` (told.md
+// §1.1).
 import { isJsonObject, type JsonObject, present, textMember } from '../../codec/members.ts';
 import type { Hashes } from '../../crypto/engine.ts';
 import type { CallTold, OurUrl, ToldUrl } from '../../windows/told.ts';
@@ -10,9 +10,9 @@ import { type RouteScheme, SCHEMES } from '../seller.ts';
 const MAX_URL = 2048;
 
 /**
- * Returns base URL and route of one of our URLs.
+ * Returns base URL and route of a webhook URL of this application.
  * @param bases the base URLs, each without a `/` at its end.
- * @returns undefined for another party's URL: it is below no base URL, or none of the secrets made its token.
+ * @returns undefined for another party's URL: it is below no base URL, or its token was made with none of the secrets.
  */
 export function ourUrlIn(
   bases: readonly string[],
@@ -27,11 +27,14 @@ export function ourUrlIn(
   if (base === undefined) return undefined;
   if (!hasTokenForm(pathname)) return { base, route: whole.slice(base.length + 1) };
   const token = readRouteToken(secrets, hashes, pathname.slice(pathname.lastIndexOf('/') + 1));
-  // A token directly follows its base URL, and nothing follows the token.
+  // The token must directly follow the base URL, and nothing may follow the token.
   return token && origin + pathname === `${base}/${token.text}` ? { base, route: token.id } : undefined;
 }
 
-/** Returns the URL and the scheme in a webhook's configuration; null for another party's URL. */
+/**
+ * Returns the URL and the scheme in a call's webhook configuration; null if the URL is another party's, or the scheme
+ * is unknown.
+ */
 function toldIn(config: JsonObject, ours: (url: string) => OurUrl | undefined): ToldUrl | null {
   const url = ours(textMember(config, 'url') ?? '');
   const scheme = schemeIn(present(config, 'authentication'));
@@ -48,7 +51,10 @@ function schemeIn(authentication: unknown): RouteScheme | undefined {
   return SCHEMES.find((one) => one === first && one !== 'signature');
 }
 
-/** Returns the URL at which a call requests the reports of its media buy. */
+/**
+ * Returns the URL at which a call requests the reports of its media buy. `reports` is null for another party's URL, and
+ * absent if the call requests no reports.
+ */
 export function reportsToldBy(
   taskType: string,
   args: JsonObject,

@@ -1,5 +1,5 @@
-// Collects the users of a seller's URLs: calls, media buys and subscriptions. For URLs that nothing uses any more, it
-// finds since when (told.md §1.2, §3.5). The state of URLs and retirement call it.
+// Collects the calls, media buys and subscriptions that use a seller's webhook URLs. For URLs that nothing uses any
+// more, finds since when (told.md §1.2, §3.5). Used to list and to retire URLs.
 import type { Hashes } from '../../crypto/engine.ts';
 import { declaredIn } from '../../keys/declarations.ts';
 import type { RegistrationRow, StoreRegistrations } from '../../stores/store.ts';
@@ -13,7 +13,7 @@ import { formerUsedAt, ownRoutesIn } from './own-routes.ts';
 import { leftAt, MONTH_MS } from './quiet.ts';
 import type { MovingMediaBuy } from './state-types.ts';
 
-/** The most names of each kind that are listed. */
+/** The most ids that are listed for a URL, for each of calls, media buys and subscriptions. */
 export const MOST_NAMED = 100;
 
 const INTERVAL_MS: Readonly<Record<Frequency, number>> = {
@@ -27,27 +27,28 @@ interface Named {
   readonly first: string[];
 }
 
-/** The operations, media buys and subscriptions that use a URL, and facts about those that have left it. */
+/** The calls, media buys and subscriptions that use one URL, and facts about those that no longer use it. */
 export interface Recorded {
   readonly operations: Named;
   readonly mediaBuys: Named;
   readonly subscriptions: Named;
   readonly moving: MovingMediaBuy[];
-  /** The time at which the last of them left it. */
+  /** The latest time at which a call or a media buy stopped using the URL; 0: none has. */
   leftAt: number;
-  /** The longest reporting interval of the media buys that have left it. */
+  /** The longest reporting interval of the media buys that no longer use the URL. Ms. */
   intervalMs: number;
 }
 
-/** The URLs of one seller. */
+/** The calls, media buys and subscriptions that use one seller's URLs. `of` returns those that use one URL. */
 export interface SellersUrls {
   readonly of: (url: OurUrl) => Recorded;
   /** The seller's `delivery_retry_horizon_seconds`, in ms; undefined: unknown. */
   readonly horizonMs: number | undefined;
   /**
-   * Returns the time at which a former route's credentials may last have been used at another route. Undefined: they
-   * were not, since they were replaced.
-   * @param lastAt the time at which the route's URL was left, or last used. Unix ms.
+   * Returns the latest time at which a delivery at another route may have used the credentials of `route`, a former
+   * route. Undefined: none has, since the route was replaced.
+   * @param lastAt the time at which the URL of `route` was last used, or at which its last media buy or subscription
+   *   left it. Unix ms.
    */
   readonly usedAt: (route: string, lastAt: number) => number | undefined;
 }
@@ -57,7 +58,10 @@ export interface RecordedContext {
   readonly hashes: Hashes;
 }
 
-/** Collects the users of all URLs of a seller. @param now the store's current time, Unix ms. */
+/**
+ * Collects the calls, media buys and subscriptions that use a seller's URLs. @param now the store's current time, Unix
+ * ms.
+ */
 export async function recordedOf(
   { registrations, hashes }: RecordedContext,
   agentUrl: string,
@@ -89,7 +93,7 @@ export async function recordedOf(
   return { of, horizonMs, usedAt };
 }
 
-/** Returns the time for which a seller repeats a delivery, as it declares it; undefined: unknown. Ms. */
+/** Returns the time for which a seller declares to repeat failed deliveries; undefined: unknown. Ms. */
 export const horizonOf = (
   { registrations, hashes }: RecordedContext,
   agentUrl: string,
@@ -113,8 +117,8 @@ function note(named: Named, name: string): void {
 type Of = SellersUrls['of'];
 
 /**
- * Notes a call, which uses the URLs that it names until it has ended. An orphaned call keeps using them, because the
- * seller may have acted on it.
+ * Records a call as a user of the URLs that the call names, until the call has ended. A call whose outcome is unknown
+ * stays a user, because the seller may have acted on it.
  */
 function noteCall(row: RegistrationRow, of: Of): void {
   const { told, state, withoutConfig, closedAt, createdAt } = storedIn(row);
@@ -126,7 +130,10 @@ function noteCall(row: RegistrationRow, of: Of): void {
   }
 }
 
-/** Returns the URLs of a call. Each URL is returned once, even if both channels have the same. */
+/**
+ * Returns the distinct webhook URLs that a call gives the seller.
+ * @param withoutPush true: the `push` URL is left out, because the seller does not accept it.
+ */
 function callUrls(told: CallTold, withoutPush: boolean): readonly OurUrl[] {
   const urls = new Map<string, OurUrl>();
   for (const channel of TOLD_CHANNELS) {
@@ -169,9 +176,9 @@ function noteMediaBuy(
 }
 
 /**
- * Returns the time at which a media buy became terminal, Unix ms. A buy that was closed only because its flight ended
- * is over too. An end that the seller only reported is used until the seller answers otherwise. If the seller is not
- * asked, nothing else tells the end.
+ * Returns the time at which a media buy ended, Unix ms; undefined: it runs. The time is `endedAt`, or the time at which
+ * the row was closed after the flight. Otherwise it is the end that a webhook reported (`endSaid`): without requests to
+ * the seller, no other end is known.
  */
 export const endOf = (
   { list }: RegistrationRow,
@@ -188,7 +195,7 @@ const MOVING: ReadonlyMap<string | null, MovingMediaBuy['state']> = new Map([
   ['refused', 'refused'],
 ]);
 
-/** Returns the media buys that are being moved, by the ids of their streams. */
+/** Returns the media buys with a stored move to another URL, by the id of their row. */
 async function movingOf(
   registrations: StoreRegistrations,
   agentUrl: string,

@@ -1,6 +1,6 @@
-// Puts moves together for registrations: plan and apply, the loop that does steps, and the renewal of credentials.
-// `createRegistrations` loads it when it is first used. Once `start` was called, a process also does steps that other
-// processes stored.
+// Connects the parts of moves: plan and apply, the loop that carries out steps, and the renewal of credentials. Loaded
+// by `createRegistrations` when first used. After `start`, a process also carries out steps that other processes
+// stored.
 import { messageOf } from '../../shared/errors.ts';
 import type { CallSeller } from '../call-seller.ts';
 import { allRows } from '../operation-rows.ts';
@@ -28,13 +28,13 @@ type Context = Omit<
 };
 
 export interface RegisteredMoves extends Moves {
-  /** Does stored steps until the signal aborts; resolves when the running ones have ended. */
+  /** Carries out stored steps until the signal aborts; resolves when the running steps have ended. */
   readonly run: (stopping: AbortSignal) => Promise<void>;
 }
 
 /** The interval between two searches for credentials that are due. Ms. */
 const RENEW_EVERY_MS = 3_600_000;
-/** The time after a renewal during which further media buys with the former credentials are searched. Ms. */
+/** The time after a renewal during which media buys that still use the former credentials are searched for. Ms. */
 const LATE_MS: number = 7 * 86_400_000;
 
 export function registeredMoves({ call, isAuto, ...context }: Context): RegisteredMoves {
@@ -51,7 +51,7 @@ export function registeredMoves({ call, isAuto, ...context }: Context): Register
     });
   const moves = movesOf({ ...context, renewals, wake: () => loop?.wake() });
 
-  /** Returns the sellers whose credentials are due, or were renewed lately. */
+  /** Returns the agent URLs of sellers whose credentials are due for renewal, or were renewed lately. */
   const toRenew = async (): Promise<ReadonlySet<string>> => {
     const found = new Set<string>();
     const now = await registrations.run('', (_rows, at) => at);
@@ -71,7 +71,8 @@ export function registeredMoves({ call, isAuto, ...context }: Context): Register
         sellers: [agentUrl],
         ...(after !== undefined && { after }),
       });
-      // Refused steps are left to the owner. A planned step with a reason waits for the end of the previous renewal.
+      // Only steps that can begin now are applied. Refused steps are left to the application. A planned step with a
+      // reason waits for the seller's previous renewal.
       const steps = plan.steps.filter(({ state, reason }) => state === 'planned' && reason === undefined);
       if (steps.length > 0) await moves.apply({ ...plan, steps });
       if (plan.next === undefined) return;

@@ -1,6 +1,7 @@
-// Renews a seller's credentials: makes a new route beside the former one (told.md §5). The seller is given the new
-// route only when all its rows have been durable for a while. The rows belong to two senders, so they are written in
-// two atomic changes. If a process dies in between, the renewal has no `tellFrom`, and any other process continues it.
+// Renews a seller's credentials: creates a new route (secret URL segment with credentials) beside the former one
+// (told.md §5). The seller is given the new route only when all its rows have been stored for a while. The rows have
+// two different `sender` values, so they are written in two transactions. If a process dies in between, the renewal has
+// no `tellFrom`, and any other process continues it.
 import { encodeBase64Url } from '../../codec/encoding.ts';
 import type { Hashes } from '../../crypto/engine.ts';
 import type { RegistrationRow, StoreRegistrations } from '../../stores/store.ts';
@@ -32,20 +33,20 @@ export interface RenewalsContext {
 }
 
 export interface Renewals {
-  /** True if the credentials of a route are to be renewed. */
+  /** True if the credentials of a route are old enough to be renewed. */
   readonly isDue: (route: OwnRoute | undefined, now: number) => boolean;
   /**
-   * Renews the credentials of a seller that are due. If a former renewal is not finished yet, continues that one
-   * instead (told.md §5.1).
+   * Renews the seller's credentials that are due (told.md §5.1). While the former routes of an earlier renewal are not
+   * retired, only completes the rows of that renewal.
    */
   readonly begin: (agentUrl: string) => Promise<void>;
-  /** Continues a renewal that a process has left unfinished. */
+  /** Continues a renewal whose rows another process has not stored completely. */
   readonly goOn: (agentUrl: string) => Promise<void>;
 }
 
-/** The length of credentials in bytes: 43 characters. */
+/** The number of random bytes of new credentials: 43 characters in Base64url. */
 const CREDENTIAL_BYTES = 32;
-/** The time until every process has read the new rows. Ms. */
+/** The wait before sellers are given a new route: by then every process has read the new rows. Ms. */
 const TELL_AFTER_MS: number = 2 * ROUTE_KEPT_MS;
 
 export function renewalsOf(context: RenewalsContext): Renewals {
@@ -94,8 +95,8 @@ export function renewalsOf(context: RenewalsContext): Renewals {
         const routes = ownRoutesIn(rows);
         const found = dueOf(routes, now);
         if (found.length === 0 || !hasFormers(routes)) return found;
-        // The loop of moves is woken. It looks for former routes that are no longer used, so that the next renewal can
-        // begin.
+        // No renewal may begin, because former routes are not all retired. The seller's row is made due, so that
+        // move-loop.ts retires those no longer used.
         wakeTurns(rows, agentUrl, now);
         return [];
       });
@@ -121,8 +122,8 @@ export function renewalsOf(context: RenewalsContext): Renewals {
 }
 
 /**
- * Returns the rows by which deliveries find their route. The new route also accepts the credentials of the former one.
- * All former routes also accept those of the new one.
+ * Returns the rows of a renewal that lead from the token in a delivery's URL to the route. Deliveries at the new route
+ * may still use the credentials of the former one. Deliveries at every former route may use the new credentials.
  */
 function tokenRows(
   { next, formers = [], formerUsedAt: _used, unusedSince: _since, retiredAt: _retired, ...route }: OwnRoute,

@@ -1,6 +1,6 @@
-// Retires a URL: no seller is given it any more. Once all URLs of a route are retired, the route's credentials are
-// deleted (told.md §4). `registrations.retire` and the retirement of former routes call it. It takes several atomic
-// changes of the rows of two senders. If a process dies in between, the next `retire` of the URL finishes them.
+// Retires a webhook URL: no seller is given it any more. Once all URLs of a route are retired, the route's credentials
+// are deleted (told.md §4). The work takes several transactions. If a process dies in between, the next `retire` of the
+// URL completes the work.
 import type { RegistrationRows, StoreRegistrations } from '../../stores/store.ts';
 import type { OurUrl } from '../../windows/told.ts';
 import { allRows, storedObject } from '../operation-rows.ts';
@@ -15,11 +15,15 @@ import { GIVEN, givenAt, givenIn, saveGiven, unretired } from './url-row.ts';
 export interface RetireContext extends RecordedContext {
   /** The base URL below which sellers are given URLs now; absent: none. */
   readonly base?: string | undefined;
-  /** Removes the route with that token from the cache. */
+  /** Removes a route, by its name, from the cache of this process. */
   readonly forget: (route: string) => void;
 }
 
-/** Retires a URL. @throws RegistrationError */
+/**
+ * Retires a URL.
+ * @throws RegistrationError `request_invalid` if the seller was not given the URL; `url_in_use` if the URL is still
+ *   needed and `force` is false.
+ */
 export async function retire(
   context: RetireContext,
   { agentUrl, base, route }: UrlName,
@@ -41,13 +45,17 @@ export async function retire(
     return undefined;
   });
   if (done instanceof RegistrationError) throw done;
-  // A URL that was retired by `force` stays retired.
+  // Without `force` the URL must still be unused, because a call may have given it out meanwhile. A retirement by
+  // `force` is never undone.
   if (!force && done !== 'before') await requireNobody(context, { agentUrl, base, route }, asOf);
   await finishRetiring(context, agentUrl, route, [base]);
   context.forget(route);
 }
 
-/** Does the remaining work for retired URLs of one route. */
+/**
+ * Completes the retirement of URLs of one route: deletes the credentials if all URLs of the route are retired, and
+ * clears `isRetiring`.
+ */
 export async function finishRetiring(
   { registrations, hashes }: RecordedContext,
   agentUrl: string,
@@ -60,14 +68,14 @@ export async function finishRetiring(
       const { isRetiring, ...given } = givenAt(rows, { base, route }, hashes) ?? {};
       if (isRetiring && 'base' in given) saveGiven(rows, agentUrl, given, hashes);
     }
-    // A former route stays in the list until all parts of its retirement are done.
+    // The route stays in `formers` until its credentials are deleted, so that an interrupted retirement is found again.
     if (areGone) for (const kind of ROUTE_KINDS) withoutFormer(rows, kind, route);
   });
 }
 
 /**
- * Checks that nothing uses the URL. If a call gave the seller the URL meanwhile, undoes the retirement. @throws
- * RegistrationError
+ * Checks again that nothing uses the URL. If a call gave it to the seller meanwhile, undoes the retirement.
+ * @throws RegistrationError `url_in_use`
  */
 async function requireNobody(
   context: RetireContext,
@@ -85,8 +93,8 @@ async function requireNobody(
 }
 
 /**
- * Stops giving out the URL. Below the first base URL, the route itself is retired. Below another one, the route is no
- * longer given out there.
+ * Marks the route so that the seller is no longer given the URL. Below the current base URL, the whole route is
+ * retired. Below another base URL, only that base is excluded.
  */
 function noMoreTold(rows: RegistrationRows, url: OurUrl, now: number, base?: string): void {
   for (const kind of ROUTE_KINDS) {
@@ -103,8 +111,8 @@ function noMoreTold(rows: RegistrationRows, url: OurUrl, now: number, base?: str
 }
 
 /**
- * Deletes the credentials of a route if all its URLs are retired. Its token stays, so that signed deliveries are still
- * accepted.
+ * Deletes the credentials of a route if all its URLs are retired. The row found by the token stays, so that signed
+ * deliveries are still accepted.
  * @returns false if a URL of the route is not retired.
  */
 async function dropCredentials(
@@ -113,20 +121,20 @@ async function dropCredentials(
   route: string,
 ): Promise<boolean> {
   if (await isAlive(registrations, agentUrl, route)) return false;
-  // Until here, the route could be given out again below another base URL, with its credentials. From this change on it
-  // cannot.
+  // After this transaction no call can give out the route. Before it, a call could still give out the route below
+  // another base URL.
   const heirs = await registrations.run(agentUrl, (rows, now) =>
     ROUTE_KINDS.flatMap((kind) => heirsOf(rows, kind, route, now)),
   );
-  // True if a seller was given the route just before that change.
+  // A call may have given out the route just before the transaction above, so the URLs are checked once more.
   if (await isAlive(registrations, agentUrl, route)) return false;
   await registrations.run('', (rows, now) => {
     const row = rows.get('route', route);
     const { sealed: _gone, also: _with, ...known } = row ? storedObject(row.value) : {};
     if (!row || known['retiredAt'] !== undefined) return;
     rows.save({ ...row, value: JSON.stringify({ ...known, retiredAt: now }) });
-    // The routes that replaced it stop accepting its credentials (told.md §1.4), but keep a note that they were retired
-    // (told.md §4.2).
+    // Other routes that accepted these credentials stop accepting them (told.md §1.4). They keep the name of the
+    // retired route for the alarm about a later use (told.md §4.2).
     for (const heir of heirs.flatMap((id) => rows.get('route', id) ?? [])) {
       const is = ownRouteIn(heir);
       if (is.also?.route === route) rows.save({ ...heir, value: JSON.stringify({ ...is, also: { route } }) });
@@ -135,7 +143,7 @@ async function dropCredentials(
   return true;
 }
 
-/** True if a URL of the route is not retired. */
+/** True if at least one URL of the route is not retired. */
 async function isAlive(registrations: StoreRegistrations, agentUrl: string, route: string): Promise<boolean> {
   for await (const row of allRows(registrations, { kind: 'route', list: GIVEN, sender: agentUrl })) {
     const given = givenIn(row);
@@ -145,9 +153,9 @@ async function isAlive(registrations: StoreRegistrations, agentUrl: string, rout
 }
 
 /**
- * Returns the other routes in the seller's row, which may accept this route's credentials. If this route is the current
- * one, the seller's own row is deleted. But if there are other routes, the row is kept, without credentials, and is
- * never given out.
+ * Returns the names of the seller's other routes of this kind, which may accept the credentials of `route`. If `route`
+ * is the current route, its credentials are deleted from the seller's row, and it is never given out again. Without
+ * other routes, the row itself is deleted.
  */
 function heirsOf(rows: RegistrationRows, kind: RouteKind, route: string, now: number): readonly string[] {
   const row = rows.get('route', kind);
@@ -177,7 +185,7 @@ const unknown = (base: string, route: string): RegistrationError =>
     `url: the seller was not given the URL ${JSON.stringify(`${base}/…`)} by the route ${JSON.stringify(route)}. Give agentUrl, base and route as registrations.state() lists them.`,
   );
 
-/** The most names in the message. */
+/** The most ids that the error message lists. */
 const SHOWN = 5;
 
 function inUse(base: string, on: Recorded, quiet: number): RegistrationError {

@@ -1,5 +1,5 @@
-// Plans and stores the steps of moves of subscriptions. The row of a set stores the target, and the set's next change
-// moves the subscriptions there (told.md §3.6). Plans of moves call it.
+// Plans and stores moves of subscriptions to another URL. The target is stored in the row of the subscription set, and
+// the set's next change carries out the move (told.md §3.6).
 import type { Hashes } from '../../crypto/engine.ts';
 import type { RegistrationRow, RegistrationRows } from '../../stores/store.ts';
 import { isSameUrl, type ToldUrl } from '../../windows/told.ts';
@@ -20,7 +20,7 @@ import { wakeTurns } from './move-row.ts';
 import type { MoveState, MoveStep, MoveUrl } from './move-types.ts';
 import { newestOf, untilTold } from './own-routes.ts';
 
-/** Returns the steps of one subscription set. */
+/** Returns the plan's steps for the subscriptions stored in one row. */
 export function setSteps(row: RegistrationRow, how: How): readonly MoveStep[] {
   const set = setIn(row);
   const account = accountIn(set);
@@ -48,7 +48,10 @@ function stateOf(one: Subscription, how: How): MoveState {
   return one.state === 'pending' && isAt(one, targetOf(one, how)) ? 'under_way' : 'planned';
 }
 
-/** The target URL of a subscription. `route` is the newest route of the scheme; absent: there is none yet. */
+/**
+ * The URL that a subscription should move to. `route` is the seller's newest route of the scheme; absent: there is none
+ * yet.
+ */
 type Place = Omit<ToldUrl, 'route'> & { readonly route?: string | undefined };
 
 const targetOf = (one: ToldUrl, { to, routes }: How): Place => {
@@ -63,7 +66,7 @@ const urlOf = ({ base, scheme }: Place): MoveUrl => ({ channel: 'subscription', 
 
 const NOTHING: StepNeed = { kind: 'nothing' };
 
-/** Returns the need of a subscription to be at its target and at no other URL. */
+/** Returns the change that a subscription needs so that its events come only to the target URL. */
 function needOf(one: Subscription, how: How): StepNeed {
   const { state, last } = one;
   if (state === 'removing') return NOTHING;
@@ -83,7 +86,10 @@ function unknownNeed({ state, reason = '' }: Subscription, is: ToldUrl | undefin
   };
 }
 
-/** Stores the step of a subscription if the subscription still needs it. */
+/**
+ * Stores the move of a subscription, unless the subscription needs no move. @returns the plan's step with its new
+ * state.
+ */
 export function keptSet(
   rows: RegistrationRows,
   of: StepOf & Required<Pick<MoveStep, 'subscription'>>,
@@ -100,7 +106,8 @@ export function keptSet(
   if (need.kind === 'unknown') return stepOf(of, need, 'unknown');
   if (need.kind === 'nothing' && !isMoving(one)) return unkept(of, needOf(one, how));
   const state = stateOf(one, how) === 'under_way' ? 'under_way' : 'waiting';
-  // A subscription that its owner has just changed moves with that change, so no step is stored.
+  // A pending subscription that already has the target URL needs no stored move, because the next change of its set
+  // sends that URL.
   if (state === 'waiting' || one.move) keep(rows, row, one, { state, how, now });
   return stepOf(of, need, state);
 }
@@ -116,7 +123,7 @@ function keep(
   const to = { ...(base !== undefined && { base }), ...(scheme !== undefined && { scheme }) };
   const route = how.routes[scheme ?? one.scheme];
   const from = now + (route ? untilTold(route, now) : 0);
-  // If a process is changing the set now, it finds the new target when it has finished.
+  // If a process is changing the set now, `dueAt` stays: that process finds the new target when it finishes.
   const isBusy = set.hold !== undefined || state === 'under_way';
   const dueAt = isBusy ? row.dueAt : Math.min(row.dueAt ?? from, from);
   rows.save(setRow(row.id, withMove(set, one.ref, { to, state }), dueAt));

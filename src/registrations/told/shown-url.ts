@@ -1,8 +1,8 @@
-// Reads one of our URLs in the form in which a seller shows it: without its query, with secrets redacted, or cut
-// (told.md §2.2). It is pure. The check of URLs calls it. The text is hostile input.
+// Reads the text in which a seller shows a webhook URL of this application: without its query, with secrets redacted,
+// or cut (told.md §2.2). Pure functions; the text is untrusted input.
 import { MAX_URL_BYTES, printableText } from '../../codec/printable.ts';
 
-/** The parts of a URL that are compared. They never contain its credentials. */
+/** The parts of a shown URL that are compared. User name, password and query are left out. */
 export interface ShownUrl {
   readonly protocol: string;
   readonly host: string;
@@ -41,7 +41,7 @@ const isHost = ({ host }: ShownUrl, told: string): boolean => {
   return start === undefined ? host === told : told.startsWith(start);
 };
 
-/** True if the visible part of the URL fits a URL below the base URL. */
+/** True if the visible part of the shown URL fits a URL below `base`. */
 export function isShownBelow(shown: ShownUrl, base: string): boolean {
   const { host, pathname } = new URL(base);
   if (!isHost(shown, host)) return false;

@@ -1,5 +1,5 @@
-// Lists the URLs that sellers were given, in pages, with what uses each of them (told.md §2.1). `registrations.state`
-// and `proto-webhooks state` call it.
+// Lists the URLs that sellers were given, in pages, with the calls, media buys and subscriptions that use each URL
+// (told.md §2.1). `registrations.state` and `proto-webhooks state` call it.
 import type { RegistrationRow } from '../../stores/store.ts';
 import { LEGACY } from '../route-kind.ts';
 import type { RouteScheme } from '../seller.ts';
@@ -17,7 +17,10 @@ export interface StateContext extends RecordedContext {
   readonly renewAfterMs: number;
 }
 
-/** The URLs of one seller, and its routes. */
+/**
+ * The calls, media buys and subscriptions that use a seller's URLs. `isDue`: true if the credentials of a URL are due
+ * for renewal.
+ */
 interface StateOfSeller extends SellersUrls {
   readonly isDue: (given: GivenUrl) => boolean;
 }

@@ -1,6 +1,5 @@
-// Keeps the row of a URL that a seller was given, in addition to the row of its route (told.md §1.3, §4). A route may
-// be given below several base URLs. Each of these URLs is used and retired separately. Routes, moves and subscriptions
-// write the row.
+// Defines the stored row of a webhook URL that a seller was given; the URL's route has a row of its own (told.md §1.3,
+// §4). A route may be given below several base URLs. Each of these URLs is used and retired separately.
 import type { Hashes } from '../../crypto/engine.ts';
 import type { RegistrationRow, RegistrationRows } from '../../stores/store.ts';
 import type { OurUrl } from '../../windows/told.ts';
@@ -10,35 +9,40 @@ import type { RouteKind } from '../route-kind.ts';
 /** A URL that a seller was given. Times are Unix ms on the store's clock. */
 export interface GivenUrl extends OurUrl {
   readonly kind: RouteKind;
-  /** True for a URL that the seller used before (`adopt`). Such a URL has no token. */
+  /**
+   * True for a URL that the application adopted (`adopt`), because the seller used it already. Such a URL has no token.
+   */
   readonly isAdopted?: true;
   readonly givenAt: number;
-  /** The time at which its credentials were made; absent: it has none, or the time is unknown. */
+  /** The time at which the URL's credentials were made; absent: the URL has none, or the time is unknown. */
   readonly madeAt?: number;
-  /** The time of its last authentic delivery. */
+  /** The time of the last authentic delivery at the URL. */
   readonly heardAt?: number;
-  /** The time at which a subscription last stopped using it. */
+  /** The time at which a subscription last stopped using the URL. */
   readonly leftAt?: number;
   readonly retiredAt?: number;
-  /** True while its retirement is incomplete. Until then it may still have credentials. */
+  /** True while the retirement is incomplete. Until then the URL may still have credentials. */
   readonly isRetiring?: true;
   /** The time of the last alarm about a use of the URL after its retirement. */
   readonly usedAlarmAt?: number;
-  /** The time of the last alarm that the seller shows another URL instead of it. */
+  /** The time of the last alarm that the seller shows another URL instead of this one. */
   readonly driftAlarmAt?: number;
 }
 
-/** The `RegistrationRow.list` of these rows. */
+/** The value of `RegistrationRow.list` in the row of a given URL. */
 export const GIVEN = 'url';
 
-/** Returns the id of the row. It cannot collide: no kind of route begins with `url/`, and no token contains a `/`. */
+/**
+ * Returns the id of a URL's row. It cannot collide with a route's id: no kind of route begins with `url/`, and no token
+ * contains a `/`.
+ */
 const rowId = ({ base, route }: OurUrl, hashes: Pick<Hashes, 'sha256Hex'>): string =>
   `url/${hashes.sha256Hex(JSON.stringify([base, route]))}`;
 
 export const givenIn = ({ value }: Pick<RegistrationRow, 'value'>): GivenUrl =>
   storedObject(value) as unknown as GivenUrl;
 
-/** Returns the row of a URL; undefined if the seller was not given it. */
+/** Returns the stored record of a URL; undefined if the seller was not given the URL. */
 export function givenAt(
   rows: Pick<RegistrationRows, 'get'>,
   url: OurUrl,
@@ -65,12 +69,10 @@ export function saveGiven(
   });
 }
 
-/** Returns the URL without its retirement. */
 export const unretired = ({ retiredAt: _was, isRetiring: _is, ...given }: GivenUrl): GivenUrl => given;
 
 /**
- * Stores a URL in the same atomic change that gives it to a seller. If a retired URL is adopted again, it is no longer
- * retired.
+ * Stores a URL in the same transaction that gives it to a seller. If a retired URL is given again, its retirement ends.
  */
 export function keepGiven(
   rows: Pick<RegistrationRows, 'get' | 'save'>,

@@ -1,5 +1,5 @@
-// Offers `state` and `retire` to owners. It notes for the receiver when a URL was used, and tells it if a URL is
-// retired. `createRegistrations` calls it. The code is loaded when it is first used.
+// Implements `registrations.state` and `retire`. Also notes deliveries at URLs for the receiver, and tells the receiver
+// if a URL is retired. `createRegistrations` calls it; most of the code is loaded when first used.
 import type { EventRegistrations } from '../../events/event-registration.ts';
 import type { RaiseAlarm } from '../../shared/alarms.ts';
 import { givenCaller, requireRetired, requireStateQuery } from '../option-checks.ts';
@@ -20,7 +20,9 @@ interface UrlsContext extends StateContext, Omit<CheckContext, 'call'> {
   readonly raise: RaiseAlarm;
 }
 
-/** Returns the methods about URLs that registrations offer, and the two functions that their receiver calls. */
+/**
+ * Returns `state` and `retire`, and the two functions that the receiver calls: for each delivery, and for retired URLs.
+ */
 export function urlsOf(
   context: UrlsContext,
 ): RegistrationUrls & Required<Pick<EventRegistrations, 'heard' | 'retired'>> {

@@ -1,5 +1,5 @@
-// Defines the configuration file. The definition checks files, and the JSON Schema is made of it (serve.md §1.1).
-// Messages say what is wrong and what to write. They repeat no value, because a value may be a secret.
+// Defines the configuration file of `serve`. The definition checks files, and the JSON Schema is made of it (serve.md
+// §1.1). Messages say what is wrong and what to write. They repeat no value, because a value may be a secret.
 import * as z from 'zod';
 import type {
   ConfigInFile,
@@ -12,7 +12,7 @@ import type {
 } from './file-types.ts';
 import { choice, flag, list, members, say, text, whole } from './members.ts';
 
-/** The values that replace members with a mistake. */
+/** Valid values that stand in for wrong members, so that the rest of the file can be checked too. */
 export const SAMPLES = {
   publicUrl: 'https://buyer.example/',
   sellers: [{ agentUrl: 'https://seller.example/' }],
@@ -172,11 +172,12 @@ const store: z.ZodType<StoreInFile> = z
   )
   .describe('Where events are kept.');
 
-/** The defaults of every sink. */
+/** The default numbers of a sink (destination of events). */
 export const SINK_NUMBERS: SinkNumbers = { timeoutMs: 15_000, concurrency: 16, attempts: 20 };
 
 const sinkNumbers = {
-  // The lease is half as long again as this limit (`instance.ts`), and may be at most ten minutes.
+  // An event's lease (the time for which a process reserves it) is 1.5 times this limit (`instance.ts`). A lease may be
+  // at most ten minutes, so the limit is at most 400 000.
   timeoutMs: whole('How long an answer may take, ms.', 1, 400_000, SINK_NUMBERS.timeoutMs),
   concurrency: whole('The most events under way.', 1, 10_000, SINK_NUMBERS.concurrency),
   attempts: whole(
@@ -237,7 +238,7 @@ const STATUSES = [
 const EVENTS = 'Write task, task.completed, deliveryReport, other or a family.';
 
 /**
- * A text that looks like a kind of events but is not one: another spelling, a report's type, the `type` of a
+ * Matches a name that looks like a kind of events but is none: another spelling, a report's type, or the `type` of a
  * CloudEvent.
  */
 const ALMOST_A_KIND = /^(?:proto\..*|(?:tasks?|other|delivery[-_]?reports?)(?:\..*)?)$/i;
@@ -253,7 +254,7 @@ const eventName = text('A kind, a status of tasks, or a family.', EVENTS)
 
 const PUBLIC_URL = 'Write the URL that sellers were given, e.g. https://buyer.example/webhooks/seller.';
 
-/** The definition of the file. */
+/** The definition of the configuration file. */
 export const CONFIG_FILE: z.ZodType<ConfigInFile> = members(
   'Configuration of `proto-webhooks serve`.',
   'publicUrl, sellers and sink',

@@ -1,20 +1,20 @@
-// Types of the configuration file after its defaults were added.
+// Types of the configuration file of `serve`, after its defaults were added.
 
-/** The place of a secret in the file. */
+/** The place from which a secret is read: an environment variable or a file. */
 export type SecretPlace = { readonly env: string } | { readonly file: string };
 
-/** One secret, or a new one followed by the former one. */
+/** The place of one secret, or the places of a new secret and the former one, in this order. */
 export type SecretPlaces = readonly SecretPlace[];
 
-/** The legacy authentication of a seller in the file. */
+/** The legacy authentication of a seller, as the configuration file has it. */
 export type AuthInFile =
   | { readonly hmac: { readonly secrets: SecretPlaces } }
   | { readonly bearer: { readonly tokens: SecretPlaces; readonly header?: string | undefined } }
   | { readonly reports: { readonly secrets: SecretPlaces } };
 
 /**
- * A seller in the file. It is the library's `Sender`, but its secrets are elsewhere, and it has a path if sellers have
- * paths.
+ * A seller in the configuration file. Unlike the library's `Sender`, it names the places of its secrets, and has a path
+ * if sellers have paths.
  */
 export interface SellerInFile {
   readonly agentUrl: string;
@@ -36,7 +36,7 @@ export interface SellerInFile {
     { readonly tokens: SecretPlaces; readonly onMismatch?: 'warn' | 'refuse' | undefined } | undefined;
 }
 
-/** The store in the file. */
+/** The store, as the configuration file has it. */
 export type StoreInFile =
   | { readonly sqlite: string }
   | {
@@ -55,14 +55,14 @@ export type StoreInFile =
       };
     };
 
-/** The numbers that every sink has. */
+/** The numbers that every sink (destination of events) has. */
 export interface SinkNumbers {
   readonly timeoutMs: number;
   readonly concurrency: number;
   readonly attempts: number;
 }
 
-/** The sink in the file. */
+/** The sink (destination of events), as the configuration file has it. A text is the path of a module. */
 export type SinkInFile =
   | string
   | (SinkNumbers & { readonly module: string })
@@ -78,7 +78,7 @@ export interface ListenInFile {
   readonly port: number;
 }
 
-/** The whole file, with all defaults. */
+/** The whole configuration file, with all defaults. */
 export interface ConfigInFile {
   readonly publicUrl: string | readonly string[];
   readonly sellers: readonly SellerInFile[];

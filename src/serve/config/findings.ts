@@ -1,23 +1,23 @@
-// Collects the mistakes in the values of a file, and reads the secrets that the file names. The readers of sellers,
-// store and sink use it. A mistake contains no part of a secret.
+// Collects the mistakes in the values of a configuration file, and reads the secrets that the file names. The readers
+// of sellers, store and sink use it. A mistake contains no part of a secret.
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { ConfigError } from '../../index.ts';
 import type { SecretPlace } from './file-types.ts';
 import type { Mistake, Path } from './yaml-text.ts';
 
-/** The places from which secrets are read. */
+/** The environment variables and the folder of files from which secrets are read. */
 export interface SecretSource {
   readonly env: Readonly<Record<string, string | undefined>>;
   /** The folder of the configuration. */
   readonly folder: string;
 }
 
-/** The mistakes in the values of a file, in the order in which they are found. */
+/** The mistakes in the values of a configuration file, in the order in which they are found. */
 export interface Findings extends SecretSource {
   readonly mistakes: readonly Mistake[];
   readonly wrong: (path: Path, text: string) => void;
-  /** Reads a secret. @returns undefined if it is missing, which is then added to the mistakes. */
+  /** Reads a secret. @returns undefined if the secret is missing, which is then added to the mistakes. */
   readonly secret: (place: SecretPlace, path: Path) => string | undefined;
   /**
    * Calls `make`, and turns a `ConfigError` that it throws into a mistake.
@@ -28,7 +28,7 @@ export interface Findings extends SecretSource {
 
 const MAX_CHARACTERS = 65_536;
 
-/** The reasons why a file cannot be read, by the code of `fs`. */
+/** The reasons why a file cannot be read, by the error code of `node:fs`. */
 export const UNREADABLE: Readonly<Record<string, string>> = {
   ENOENT: 'there is no such file',
   EISDIR: 'it is a folder',
@@ -39,13 +39,13 @@ export const UNREADABLE: Readonly<Record<string, string>> = {
 const withoutPassword = (text: string): string => text.replaceAll(/\/\/[^\s"']*@/g, '//…@');
 
 /**
- * Returns the name of a variable or a file for a message. If the text has not the form of a name, it may be the secret
- * itself, and is left out.
+ * Returns the name of a variable or a file for a message. A text that has not the form of a name is left out, because
+ * it may be the secret itself.
  */
 const shown = (name: string): string =>
   /^[\w./@-]{1,200}$/.test(name) && !name.startsWith('whsec_') ? `${name} ` : '';
 
-/** Makes an empty collection of mistakes. */
+/** Makes an empty collection of mistakes, with functions that add some. */
 export function findings({ env, folder }: SecretSource): Findings {
   const mistakes: Mistake[] = [];
   const wrong = (path: Path, text: string): undefined => void mistakes.push({ path, text });

@@ -1,4 +1,5 @@
-// Makes the schemas of members, with messages that say what to write. The definition of the file consists of them.
+// Makes zod schemas for members of the configuration file, with messages that say what to write. `definition.ts` uses
+// them.
 import * as z from 'zod';
 
 /** Returns the message about a value: the mistake, and what to write. */

@@ -11,24 +11,24 @@ import { sellersOf } from './sellers.ts';
 import { type SinkConfig, sinkOf, type StoreConfig, storeOf } from './store-and-sink.ts';
 import { type Mistake, type Path, readYaml, type YamlText } from './yaml-text.ts';
 
-/** The configuration with its secrets. */
+/** The checked configuration with its secrets. */
 export interface ServeConfig extends Omit<ConfigInFile, 'sellers' | 'store' | 'sink'> {
-  /** The folder of the file, in which packages and modules are looked up too. */
+  /** The folder of the configuration file, in which packages and modules are looked up too. */
   readonly folder: string;
   readonly senders: SenderSource;
   readonly store: StoreConfig;
   readonly sink: SinkConfig;
 }
 
-/** The file, and the environment variables that it may name. */
+/** The configuration file, and the environment variables that it may name. */
 export interface ConfigSource {
-  /** The file name as it was given. Messages begin with it. */
+  /** The file name as it was given; messages begin with this name. */
   readonly file: string;
   readonly cwd: string;
   readonly env: Readonly<Record<string, string | undefined>>;
 }
 
-/** The configuration, or all mistakes, one line for each. */
+/** The result of reading: the configuration, or all mistakes, one line for each. */
 export type ReadConfig = { readonly config: ServeConfig } | { readonly mistakes: readonly string[] };
 
 const MAX_BYTES = 1_048_576;
@@ -77,8 +77,8 @@ function told(file: string, mistakes: readonly Mistake[], yaml: YamlText): ReadC
 }
 
 /**
- * Returns the file with samples instead of members with a mistake. So the other members are checked as well, and all
- * mistakes are reported at once.
+ * Returns the configuration with valid samples in place of wrong members. So the other members are checked too, and all
+ * mistakes are reported together. Undefined if the file as a whole is wrong.
  */
 function repaired(value: unknown, mistakes: readonly Mistake[]): ConfigInFile | undefined {
   if (mistakes.some(({ path }) => path.length === 0)) return undefined;
@@ -95,11 +95,14 @@ function repaired(value: unknown, mistakes: readonly Mistake[]): ConfigInFile | 
   return CONFIG_FILE.safeParse(copy).data;
 }
 
-/** True if `repaired` replaces both paths by the same sample. */
+/**
+ * True if both paths lead into a part that `repaired` replaces by one sample. A mistake in a sample is not the
+ * author's, so it is not reported.
+ */
 const isOfOnePart = ([top, index]: Path, [otherTop, otherIndex]: Path): boolean =>
   top === otherTop && (top !== 'sellers' || index === undefined || index === otherIndex);
 
-/** Reads the file and its secrets (serve.md §1). It opens no store or sink, and changes nothing. */
+/** Reads the configuration file and its secrets (serve.md §1). It opens no store or sink, and changes nothing. */
 export function readConfig(source: ConfigSource): ReadConfig {
   const read = textOf(source);
   if ('mistakes' in read) return read;

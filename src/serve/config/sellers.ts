@@ -1,11 +1,14 @@
-// Turns the sellers of the file into the library's senders, and lets the library check them. The reader of the
-// configuration calls it.
+// Turns the sellers of the configuration file into the library's senders, and lets the library check them.
+// `read-config.ts` calls it.
 import { createVerifier, type Sender, type SendersByPath, type SenderSource } from '../../index.ts';
 import type { AuthInFile, ConfigInFile, SecretPlace, SellerInFile } from './file-types.ts';
 import type { Findings } from './findings.ts';
 import type { Path } from './yaml-text.ts';
 
-/** Returns the current secret and the former one. A missing secret is returned as ''. */
+/**
+ * Returns the secrets at these places: the current one, and the former one (undefined if only one place is given). A
+ * secret that cannot be read is returned as '', and `secret` reports it.
+ */
 function both(
   places: readonly SecretPlace[],
   path: Path,
@@ -30,7 +33,7 @@ function authOf(auth: AuthInFile, path: Path, found: Findings): NonNullable<Send
   return name === 'hmac' ? { hmac: pair } : { reports: pair };
 }
 
-/** Returns a seller in the form of the library. */
+/** Returns a seller of the configuration file as a `Sender` of the library. */
 function senderOf(seller: SellerInFile, path: Path, found: Findings): Sender {
   const { path: _, auth, notificationToken, ...rest } = seller;
   const sender: Record<string, unknown> = { ...rest };
@@ -44,7 +47,8 @@ function senderOf(seller: SellerInFile, path: Path, found: Findings): Sender {
       ...(onMismatch && { onMismatch }),
     };
   }
-  // The library itself checks the sender, and its checks go further than the definition of this file.
+  // The type is not checked here, because the library checks the sender later, and more strictly than the definition of
+  // the file does.
   return sender as unknown as Sender;
 }
 
@@ -53,8 +57,8 @@ const SILENT = { debug() {}, info() {}, warn() {}, error() {} };
 const kindOf = ({ auth }: SellerInFile): string => (auth ? (Object.keys(auth)[0] ?? '') : 'signatures');
 
 /**
- * Checks sellers together: either all have a path, or none has. Sellers at the same URL must authenticate in the same
- * way.
+ * Checks sellers together: either all have a path, or none has one. Sellers at the same URL must authenticate in the
+ * same way.
  */
 function checkTogether(sellers: readonly SellerInFile[], { wrong }: Findings): void {
   const hasPaths = sellers.some(({ path }) => path !== undefined);
@@ -79,8 +83,8 @@ function sourceOf(sellers: readonly SellerInFile[], senders: readonly Sender[]):
 }
 
 /**
- * Returns the path in the file for a message of the library. `senders["/webhooks/a"]` is about the sellers with that
- * path.
+ * Returns the path in the file for an error message of the library. `senders["/webhooks/a"]` is about the sellers with
+ * that path.
  */
 function placeByPath(name: string, sellers: readonly SellerInFile[]): Path {
   if (name === 'publicUrl') return ['publicUrl'];
@@ -88,13 +92,13 @@ function placeByPath(name: string, sellers: readonly SellerInFile[]): Path {
   return index === -1 ? ['sellers'] : ['sellers', index, 'path'];
 }
 
-/** Returns the parts of a name such as `senders[0].auth.hmac` after the index. */
+/** Returns the parts behind the index in a name of the library, e.g. `auth` and `hmac` for `senders[0].auth.hmac`. */
 const partsOf = (name: string): string[] => name.match(/[A-Za-z]+|\d+/g)?.slice(2) ?? [];
 
 const SAMPLE = { publicUrl: 'https://buyer.example/', senders: [{ agentUrl: 'https://seller.example/' }] };
 
 /**
- * Returns the sellers in the form of the library, which checks URLs, keys and credentials.
+ * Returns the sellers as senders of the library, which checks URLs, keys and credentials.
  * @param isWhole true if the file has no other mistake, so that all sellers are complete.
  */
 export function sellersOf(

@@ -1,5 +1,5 @@
-// Turns store and sink of the file into configurations with secrets and absolute paths. The reader of the configuration
-// calls it.
+// Turns store and sink (destination of events) of the configuration file into configurations with secrets and absolute
+// paths. `read-config.ts` calls it.
 import { existsSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { httpSink } from '../sink/http-sink.ts';
@@ -8,7 +8,7 @@ import { SINK_NUMBERS } from './definition.ts';
 import type { SinkInFile, StoreInFile } from './file-types.ts';
 import type { Findings } from './findings.ts';
 
-/** The configuration of a store. Its URL comes from the secret, and its paths are absolute. */
+/** The configuration of a store, with absolute paths and with the URL that was read as a secret. */
 export type StoreConfig =
   | { readonly kind: 'sqlite'; readonly path: string; readonly isDefault: boolean }
   | {
@@ -25,7 +25,7 @@ export type StoreConfig =
       readonly waitReplicas?: number | undefined;
     };
 
-/** The configuration of a sink. */
+/** The configuration of a sink (destination of events). */
 export type SinkConfig = Readonly<Record<'timeoutMs' | 'concurrency' | 'attempts', number>> &
   (
     | { readonly kind: 'module'; readonly path: string; readonly name: string }
@@ -58,8 +58,8 @@ function urlOf(
 }
 
 /**
- * Returns the store of the file. @param isDefault true if the file names no store. The folder is then made at the
- * start.
+ * Returns the store of the configuration file.
+ * @param isDefault true if the file names no store. `serve` then makes the store's folder when it starts.
  */
 export function storeOf(store: StoreInFile, isDefault: boolean, found: Findings): StoreConfig {
   if ('postgres' in store)
@@ -77,7 +77,9 @@ export function storeOf(store: StoreInFile, isDefault: boolean, found: Findings)
   return { kind: 'sqlite', path, isDefault };
 }
 
-/** A secret with which the other options are checked if the real one is missing. */
+/**
+ * A valid sample secret with which the sink's other options are checked. So a missing secret hides no other mistake.
+ */
 const SAMPLE_SECRET = `whsec_${Buffer.alloc(32).toString('base64')}`;
 
 function httpOf(
@@ -107,7 +109,7 @@ function httpOf(
   return { ...numbers, kind: 'http', url, secrets, headers };
 }
 
-/** Returns the sink of the file, with its secrets. */
+/** Returns the sink (destination of events) of the configuration file, with its secrets. */
 export function sinkOf(sink: SinkInFile, found: Findings): SinkConfig {
   if (typeof sink === 'string') return sinkOf({ module: sink, ...SINK_NUMBERS }, found);
   if ('url' in sink) return httpOf(sink, found);

@@ -1,5 +1,4 @@
-// Parses YAML, and finds the line of each member. The reader of the configuration calls it. Messages repeat no text of
-// the file.
+// Parses YAML, and finds the line of each member. `read-config.ts` calls it. Messages repeat no text of the file.
 import {
   type Document,
   type ErrorCode,
@@ -22,29 +21,29 @@ export interface Position {
   readonly column: number;
 }
 
-/** A mistake in the file, before it is reported. */
+/** A mistake in the configuration file, before it is reported. */
 export interface Mistake {
   readonly path: Path;
-  /** The position, if the path does not determine it. */
+  /** The position, if the path does not lead to it. */
   readonly position?: Position;
   /** The mistake in words, and what to write. */
   readonly text: string;
 }
 
-/** A parsed file. */
+/** A parsed YAML file. */
 export interface YamlText {
   readonly value: unknown;
   readonly mistakes: readonly Mistake[];
   /**
-   * Returns the position of the member's name, or of the item. If the path does not exist, returns that of the nearest
-   * parent.
+   * Returns the position of the member's name, or of the list item, at a path. If the path does not exist, returns the
+   * position of its nearest parent.
    */
   readonly at: (path: Path) => Position;
 }
 
 /**
- * Our own texts for YAML faults. The parser's texts may repeat parts of the file, which may contain a secret by
- * mistake.
+ * Messages about YAML faults, by the parser's error code. The parser's own messages are not used, because they may
+ * repeat a secret from the file.
  */
 const WRONG: Partial<Readonly<Record<ErrorCode, string>>> = {
   BAD_INDENT: 'the indentation is not that of the lines above. Write members of one mapping in one column.',
@@ -58,8 +57,8 @@ const WRONG: Partial<Readonly<Record<ErrorCode, string>>> = {
 const UNREADABLE = 'is not YAML 1.2. Look at its indentation, quotes and brackets.';
 
 /**
- * Finds parts of YAML that this file does not allow. Named values can make a small file very large, and tags define
- * types of their own.
+ * Finds aliases, anchors and tags, which the configuration file may not have. Aliases can make a small file very large,
+ * and tags define types of their own.
  */
 function refusals(document: Document.Parsed, at: (offset: number) => Position): Mistake[] {
   const found: Mistake[] = [];
@@ -75,7 +74,7 @@ function refusals(document: Document.Parsed, at: (offset: number) => Position): 
   return found;
 }
 
-/** Returns the offset of a member's name, or of an item; undefined if there is none. */
+/** Returns the offset of a member's name, or of a list item, and its value; undefined if there is none. */
 function offsetOf(
   parent: unknown,
   part: PropertyKey,

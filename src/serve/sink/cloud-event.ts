@@ -6,8 +6,8 @@ import type { SinkAttempt } from './sink.ts';
 export const CLOUD_EVENT_TYPE = 'application/cloudevents+json; charset=utf-8';
 
 /**
- * A CloudEvents 1.0 event in its JSON form (serve.md §2.3). Members without a value are left out, because an empty one
- * is not allowed.
+ * A CloudEvents 1.0 event in its JSON form (serve.md §2.3). Members without a value are left out, because CloudEvents
+ * allows no empty value.
  */
 export interface CloudEvent {
   readonly specversion: '1.0';
@@ -42,7 +42,10 @@ export function cloudEvent({ event, id, repeated }: Omit<SinkAttempt, 'signal' |
   };
 }
 
-/** Characters in an owner's URL that are not allowed in a URI. */
+/**
+ * Matches a `%` that begins no escape, and characters that a URI may not have. The URLs that owners configure may
+ * contain both.
+ */
 const NOT_OF_URIS = /%(?![\dA-Fa-f]{2})|[^\w.~:/?#[\]@!$&'()*+,;=%-]/gu;
 
 const uriOf = (url: string): string => url.toWellFormed().replaceAll(NOT_OF_URIS, encodeURIComponent);
@@ -71,9 +74,9 @@ function nameOf(event: Event): string | undefined {
  */
 const NOT_OF_STRINGS = /[\p{Cc}\p{Noncharacter_Code_Point}]/gu;
 
-/** Returns the task of the event; if it has none, the one media buy that it names. */
+/** Returns the id of the event's task; if there is none, the id of the one media buy that the event names. */
 function subjectOf(event: Event): string | undefined {
-  // An empty id means that there is no task: a first answer may name none.
+  // An empty `taskId` means that there is no task: a seller's first answer to a call may name none.
   const id = event.taskId ? event.taskId : mediaBuyOf(event);
   return id ? id.toWellFormed().replaceAll(NOT_OF_STRINGS, '\uFFFD') : undefined;
 }
@@ -94,12 +97,13 @@ function idIn(value: unknown): string | undefined {
 }
 
 /**
- * RFC 3339, and forms that a receiver accepts as well: with a space, lower-case letters, or a zone without its colon.
+ * Matches times as in RFC 3339, and in other forms that a receiver accepts: with a space, lower-case letters, or a zone
+ * without its colon.
  */
 const DATE_TIME =
   /^(\d{4}-\d\d-\d\d)[Tt ]((?:[01]\d|2[0-3]):\d\d:\d\d(?:\.\d{1,64})?)(?:([Zz])|([+-]\d\d):?(\d\d))$/;
 
-/** Returns the time in the form that parsers of all languages accept; undefined if it is no valid time. */
+/** Returns the event's time in the form that parsers of all languages accept; undefined if it is no valid time. */
 function timeOf({ timestamp }: Event): string | undefined {
   const [, date, time, utc, hours, minutes] = DATE_TIME.exec(timestamp ?? '') ?? [];
   if (date === undefined || time === undefined) return undefined;
@@ -114,7 +118,7 @@ const isDay = (date: string): boolean => {
   return !Number.isNaN(day.getTime()) && day.toISOString().startsWith(date);
 };
 
-/** True if another event reported the same window, or the same state, before. */
+/** True if another event has reported the same report window, or the same state, before. */
 function wasToldBefore(event: Event): boolean {
   if (event.kind === 'delivery-report') return event.windows?.some(({ repeated }) => repeated) ?? false;
   return event.kind === 'other' && (event.state?.repeated ?? false);

@@ -1,5 +1,5 @@
-// Passes events to the sink, and turns its answers into the receiver's outcomes (serve.md §2.6, §2.7). An instance uses
-// it as the receiver's handler.
+// Passes events to the sink (their destination), and turns the sink's answers into the receiver's outcomes (serve.md
+// §2.6, §2.7). An instance uses it as the receiver's handler.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { PermanentError } from '../../index.ts';
 import type { Event } from '../../events/event.ts';
@@ -18,14 +18,14 @@ import { printable, type Sink, type SinkAttempt } from './sink.ts';
 export interface ForwarderOptions {
   readonly onAlarm: RaiseAlarm;
   readonly logger: Logger;
-  /** The most events that are sent to the sink, or wait for it, at the same time. */
+  /** The largest number of events that are being sent to the sink, or wait for it, at the same time. */
   readonly concurrency: number;
   readonly clock?: Clock;
 }
 
 /**
- * Passes events to a sink, with one or more attempts in each run (serve.md §2.6, §2.7). All its state is in the memory
- * of this process.
+ * Passes events to a sink, with one or more attempts in each run of the handler (serve.md §2.6, §2.7). Its whole state
+ * is in the memory of this process.
  */
 export interface Forwarder {
   /**
@@ -42,8 +42,8 @@ export interface Forwarder {
 type ForwardedContext = Pick<HandlerContext, 'deliveryId' | 'run' | 'signal' | 'log'>;
 
 /**
- * The number of faults in one run that prove that the event itself is at fault. A fault is counted only if another
- * event succeeds after it (serve.md §2.7).
+ * The number of faults in a run that prove that the event itself is at fault. A fault is counted only if another event
+ * succeeds after it (serve.md §2.7).
  */
 const PROVEN = 2;
 
@@ -61,7 +61,10 @@ export function createForwarder(
 ): Forwarder {
   const pause = createPause(clock, hooksOf(sink, onAlarm, logger, clock), concurrency);
 
-  /** Makes one attempt to send an event. @returns false if the sink did not take the event, and it may be sent again. */
+  /**
+   * Makes one attempt to send an event.
+   * @returns false if the sink did not take the event, so that another attempt may follow.
+   */
   async function attempt(run: SinkRun, one: SinkAttempt): Promise<boolean> {
     try {
       one.signal.throwIfAborted();
@@ -135,7 +138,7 @@ interface ErrorRead {
 /** The longest text of a fault that is kept, in characters. */
 const MOST = 1_000;
 
-/** Reads an error that the sink threw, which may be any value. */
+/** Reads the text and the code of an error that the sink threw, which may be any value. */
 function read(error: unknown): ErrorRead {
   try {
     const { message, code, retryAfterMs } = Object(error) as Readonly<Record<string, unknown>>;

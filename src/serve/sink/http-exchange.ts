@@ -1,5 +1,5 @@
-// Sends one HTTP request, on a connection that is kept open, and reads the beginning of the answer (serve.md §2.2). The
-// HTTP sink calls it.
+// Sends one HTTP request, on a connection that is kept open, and reads the beginning of the answer (serve.md §2.2).
+// `http-sink.ts` calls it.
 import {
   Agent as HttpAgent,
   type ClientRequest,
@@ -12,12 +12,12 @@ import { ConfigError } from '../../index.ts';
 import { onAbort } from './on-abort.ts';
 import { SinkFault } from './sink.ts';
 
-/** The most bytes of an answer that are read (serve.md §2.2). */
+/** The number of bytes of an answer's body after which no more is read (serve.md §2.2). */
 const MOST_READ = 65_536;
-/** The most bytes of an answer that a message may need: 200 characters of UTF-8. */
+/** The number of bytes of an answer's body that are kept for a message: 200 characters of UTF-8. */
 const MOST_KEPT = 800;
 
-/** The parts of an answer that are used. */
+/** The parts of an HTTP answer that are used. */
 export interface Answer {
   readonly status: number;
   readonly reject: string | undefined;
@@ -29,9 +29,9 @@ export interface Answer {
 export interface Exchange {
   readonly method: 'POST' | 'OPTIONS';
   /**
-   * Makes the request.
-   * @param isFresh true if the request is repeated on a new connection. The kept connection was closed, perhaps after
-   *   the request was sent.
+   * Returns the headers and the body to send.
+   * @param isFresh true if the request is sent a second time, on a new connection. This happens if the kept-open
+   *   connection was closed, perhaps after the first request was sent.
    */
   readonly request: (isFresh: boolean) => {
     readonly headers: Readonly<Record<string, string>>;
@@ -41,7 +41,7 @@ export interface Exchange {
   readonly timeoutMs: number;
 }
 
-/** Requests to one URL, on connections that are kept open. */
+/** Sends requests to one URL, on connections that are kept open. */
 export interface HttpTarget {
   /** Resolves with the answer of any status, redirects included. Rejects if there was no answer. */
   readonly exchange: (exchange: Exchange) => Promise<Answer>;
@@ -86,10 +86,10 @@ function optionsOf(url: URL): ReturnType<typeof urlToHttpOptions> {
   }
 }
 
-/** The reason to end the exchange once the answer is known, so that no error is needed. */
+/** Passed to `end` once the answer is known, so that no error is needed. */
 const NOT_NEEDED = (): undefined => undefined;
 
-/** Waits for the answer. @param start begins a request; `isFresh`: on a new connection. */
+/** Sends a request, and resolves with its answer. @param start begins a request; `isFresh`: on a new connection. */
 function answerTo(
   { signal, timeoutMs }: Exchange,
   start: (isFresh: boolean) => ClientRequest,
@@ -101,7 +101,10 @@ function answerTo(
     const timer = setTimeout(() => end(() => new SinkFault(`no answer within ${timeoutMs} ms`)), timeoutMs);
     const takeBack = onAbort(signal, () => end(() => signal.reason));
 
-    /** Ends the exchange. Once the status is known, a later fault or delay in the body makes no difference. */
+    /**
+     * Ends the exchange with the answer, or with an error if no status was received. Once a status was received, a
+     * later fault or delay in the body makes no difference.
+     */
     function end(why: () => unknown): void {
       if (isOver) return;
       isOver = true;
@@ -119,7 +122,7 @@ function answerTo(
         reading = read(response, () => end(NOT_NEEDED));
       });
       own.on('error', (error) => {
-        // A request that was aborted fails in the same way, so `isOver` is checked first.
+        // A request that `end` has aborted reports the same error as a stale connection, so `isOver` is checked first.
         if (!isOver && !reading && !isFresh && isStale(own, error)) begin(true);
         else end(() => new SinkFault(wordsOf(error), undefined, { cause: error }));
       });
@@ -132,16 +135,18 @@ function answerTo(
   });
 }
 
-/** True if the sink closed a kept connection just as it was used again, as servers do with idle connections. */
+/** True if the sink closed a kept-open connection just as it was used again, as servers do with idle connections. */
 const isStale = ({ reusedSocket }: ClientRequest, { code }: NodeJS.ErrnoException): boolean =>
   reusedSocket && (code === 'ECONNRESET' || code === 'EPIPE');
 
-/** Returns the text of an error. If a host has several addresses, the error about all of them has no message. */
+/**
+ * Returns the text of an error. If all of several addresses of a host fail, Node's error has no message, but a code.
+ */
 const wordsOf = (error: NodeJS.ErrnoException): string => error.message || (error.code ?? error.name);
 
 interface Reading {
   readonly answer: () => Answer;
-  /** True if the answer has ended, so that its connection can be used again. */
+  /** True if the answer was received to its end, so that its connection can be used again. */
   readonly isWhole: () => boolean;
 }
 

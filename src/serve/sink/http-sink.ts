@@ -1,5 +1,5 @@
-// Makes a sink from a URL: one signed POST for each event (serve.md §2.2 to §2.5). An instance makes it; the reader of
-// the configuration checks its options with it.
+// Makes a sink (destination of events) from a URL: one signed POST for each event (serve.md §2.2 to §2.5). An instance
+// makes it; the reader of the configuration checks its options with it.
 import { validateHeaderName, validateHeaderValue } from 'node:http';
 import { ConfigError, PermanentError } from '../../index.ts';
 import { CLOUD_EVENT_TYPE, cloudEvent } from './cloud-event.ts';
@@ -20,10 +20,10 @@ export interface HttpSinkOptions {
   readonly now?: (() => number) | undefined;
 }
 
-/** The most characters of an answer's body in a message (serve.md §2.2). */
+/** The largest number of characters of an answer's body in a message (serve.md §2.2). */
 const MOST_SHOWN = 200;
 
-/** Headers that the sink itself sets, or that belong to the connection. */
+/** Matches headers that the sink itself sets, or that belong to the connection. */
 const OWN =
   /^(content-(type|length|encoding)|webhook-.*|host|connection|keep-alive|transfer-encoding|te|trailer|upgrade|expect)$/i;
 
@@ -80,7 +80,7 @@ function urlOf(text: string): URL {
   return url;
 }
 
-/** Checks the owner's headers. @throws ConfigError */
+/** Checks the headers that the owner adds. @throws ConfigError */
 function requireHeaders(headers: Readonly<Record<string, string>>): void {
   for (const [name, value] of Object.entries(headers)) {
     if (OWN.test(name)) throw new ConfigError(`headers: ${name} is set by the sink itself. Leave it out.`);
@@ -101,7 +101,10 @@ const lowerCase = (headers: Readonly<Record<string, string>>): Record<string, st
 const isPermanent = ({ status, reject }: Answer): boolean =>
   status === 422 || reject?.trim().toLowerCase() === 'permanent';
 
-/** Judges an event by the sink's answer: done, DEAD, or not accepted (serve.md §2.5, §2.6). */
+/**
+ * Turns the sink's answer into an outcome: returns if the event is done.
+ * @throws PermanentError if the event becomes DEAD, SinkFault if it was not accepted (serve.md §2.5, §2.6).
+ */
 function judge(answer: Answer, now: number): void {
   const { status, text, retryAfter } = answer;
   if (status >= 200 && status < 300) return;
@@ -112,8 +115,8 @@ function judge(answer: Answer, now: number): void {
 }
 
 /**
- * Returns the wait in `Retry-After`, which is a number of seconds or a date. Undefined if it is neither, or in the
- * past.
+ * Returns the wait in `Retry-After`, which is a number of seconds or a date. Undefined for any other text, or for a
+ * time in the past.
  */
 function retryAfterMs(value: string | undefined, now: number): number | undefined {
   if (value === undefined) return undefined;

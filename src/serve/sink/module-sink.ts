@@ -1,4 +1,4 @@
-// Makes a sink from a module of the owner (serve.md §2.9). An instance calls it.
+// Makes a sink (destination of events) from a module of the owner (serve.md §2.9). An instance calls it.
 import { ConfigError } from '../../index.ts';
 import type { Event } from '../../events/event.ts';
 import { onAbort } from './on-abort.ts';

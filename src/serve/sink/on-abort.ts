@@ -1,8 +1,9 @@
-// Calls a function when a signal fires, and lets the caller cancel that. The sinks, their pause and the instance use
-// it.
+// Calls a function when an abort signal fires, and lets the caller cancel the call. The sinks, their pause and the
+// instance use it.
 
 /**
- * Calls the function once when the signal fires, or at once if it has fired. Returns a function that cancels the call.
+ * Calls the function once when the signal fires, or immediately if it has fired already. Returns a function that
+ * cancels the call.
  */
 export function onAbort(signal: AbortSignal, call: () => void): () => void {
   if (signal.aborted) call();

@@ -1,57 +1,66 @@
-// Pauses a sink after a fault (serve.md §2.6). It chooses the next attempt and its time, and gives back events that
-// have waited too long. The forwarder makes one for each sink.
+// Pauses a sink (destination of events) after a fault (serve.md §2.6). Chooses the next attempt and its time, and gives
+// events that have waited too long back to the store's queue. The forwarder makes one pause for each sink.
 import { PrintableError } from '../../index.ts';
 import { onAbort } from './on-abort.ts';
 
-/** The clock. Tests pass their own, with which hours take no time. */
+/** The clock of a pause. A test may give a clock on which hours pass in no time. */
 export interface Clock {
   /** The time in Unix ms, which never goes back. */
   readonly now: () => number;
-  /** Resolves after that time, or early if the signal aborts. */
+  /** Resolves after `ms`, or early if the signal aborts. */
   readonly sleep: (ms: number, signal: AbortSignal) => Promise<void>;
 }
 
 /** The time between two attempts while a sink is paused. Ms. */
 const EVERY_MS = 1_000;
 /**
- * The longest time that an event waits for the end of pauses. A longer pause that the sink asks for is cut to this. Ms.
+ * The longest time that an event waits for the end of pauses. If the sink asks for a longer pause, it is cut to this
+ * time. Ms.
  */
 const LONGEST_MS = 60_000;
 /**
- * The time between two events that are given back during a pause to make room for others. Each costs the store two
- * writes. Ms.
+ * The time between two events that are given back to the queue during a pause, to make room for others. Each of them
+ * costs the store two writes. Ms.
  */
 const PLACE_EVERY_MS = 5_000;
-/** The time from the beginning of a pause to its first alarm, and between later alarms. Ms. */
+/** The time from the beginning of a pause to its first alarm. Ms. */
 const TELL_AFTER_MS = 10_000;
+/** The time between later alarms of the same pause. Ms. */
 const TELL_EVERY_MS = 3_600_000;
 
-/** The time for which the faults of an event that was given back are remembered for its next run. Ms. */
+/** The time for which the faults of an event are remembered for its next run, if it was given back to the queue. Ms. */
 const KEPT_MS = 600_000;
-/** The most events whose faults are remembered. The event that was given back first is forgotten first. */
+/**
+ * The largest number of events whose faults are remembered. The event that was given back to the queue first is
+ * forgotten first.
+ */
 const KEPT_MOST = 10_000;
 
-/** A run of an event, as the pause of the sink knows it. Ticks are counted: each attempt and each fault is one tick. */
+/**
+ * A run (one call of the handler for an event), with its attempts to send the event. A tick is a counter: each attempt
+ * and each fault gets the next number, which shows what came first.
+ */
 export interface SinkRun {
   readonly id: string;
-  /** The tick at which its last attempt began; 0 before the first attempt. */
+  /** The tick at which the run's last attempt began; 0 before the first attempt. */
   triedAt: number;
-  /** The tick at which its last attempt failed. Undefined once another event has succeeded since. */
+  /** The tick at which the run's last attempt failed. Undefined once another event has succeeded since. */
   faultedAt: number | undefined;
-  /** The number of its faults after which another event succeeded. */
+  /** The number of this run's faults that were each followed by a success of another event. */
   proven: number;
-  /** The latest fault. */
+  /** The text of the run's latest fault. */
   fault: string;
-  /** The time of the latest fault, and the time until which the sink asked not to be sent this event. Unix ms. */
+  /** The time of the run's latest fault, Unix ms. */
   faultMs: number;
+  /** The time until which the sink asked not to be sent this event, Unix ms. */
   notBefore: number;
-  /** The time until which it waits, set when it first waits. Unix ms. */
+  /** The time until which the run waits for the end of pauses. It is set when the run first waits. Unix ms. */
   until: number | undefined;
 }
 
 /**
- * Thrown if the event was not at fault. The store then decides what happens to the event (`given_back`, admission.md
- * §4.3).
+ * Thrown if a run ends although its event was not at fault. The run is then not counted as an attempt (`given_back`,
+ * admission.md §4.3).
  */
 export class GivenBack extends PrintableError {
   override readonly name = 'GivenBack';
@@ -61,9 +70,9 @@ export class GivenBack extends PrintableError {
 /** Functions that are called when a pause begins, lasts and ends. */
 export interface PauseHooks {
   readonly begun: (fault: string) => void;
-  /** Called after 10 s, and then once an hour. */
+  /** Called when a pause has lasted 10 s, and then once an hour. */
   readonly lasting: (fault: string, durationMs: number) => void;
-  /** Called at the end of a pause. @param isTold true if `lasting` was called. */
+  /** Called at the end of a pause. @param isTold true if `lasting` was called for this pause. */
   readonly over: (durationMs: number, isTold: boolean) => void;
 }
 
@@ -76,18 +85,21 @@ export interface PauseState {
 
 /** The pause of a sink (serve.md §2.6). It decides which run may make an attempt, and when. */
 export interface Pause {
-  /** Begins a run. If the event was given back before, its known faults are kept. @param id the id of the event. */
+  /**
+   * Begins a run of the event with this id. If the event's last run ended as `given_back`, the known faults of the
+   * event are kept.
+   */
   readonly begin: (id: string) => SinkRun;
   readonly end: (run: SinkRun, isGivenBack: boolean) => void;
   /**
-   * Resolves when the run may make an attempt. Rejects with `GivenBack` if it has waited too long, or if `signal`
+   * Resolves when the run may make an attempt. Rejects with `GivenBack` if the run has waited too long, or if `signal`
    * fires.
    */
   readonly turn: (run: SinkRun, signal: AbortSignal) => Promise<void>;
-  /** Ends an attempt that succeeded. Each attempt ends with this function or one of the next two. */
+  /** Called if an attempt succeeded. After each attempt, one of `passed`, `faulted` and `stopped` is called. */
   readonly passed: (run: SinkRun) => void;
   readonly faulted: (run: SinkRun, fault: string, retryAfterMs: number | undefined) => void;
-  /** Ends an attempt that tells nothing about the sink. */
+  /** Called if an attempt ended without telling anything about the sink. */
   readonly stopped: (run: SinkRun) => void;
   readonly state: () => PauseState;
 }
@@ -99,17 +111,18 @@ interface Paused {
   /** The run whose fault began the pause. */
   readonly by: SinkRun;
   fault: string;
-  /** The attempt that is running; there is at most one. */
+  /** The run whose attempt is being made; during a pause there is at most one. */
   trying: SinkRun | undefined;
-  /**
-   * The number of attempts in the pause, and the beginning of the last one. At first that is the beginning of the
-   * pause. Unix ms.
-   */
+  /** The number of attempts in the pause. */
   tries: number;
+  /** The time at which the last of these attempts began; before the first, the beginning of the pause. Unix ms. */
   triedAt: number;
-  /** The time until which the sink is not used, because it asked for that with more than one event. Unix ms. */
+  /**
+   * The time before which no event is sent, Unix ms. It grows only if the sink asks for a wait in its answer to another
+   * event than that of `by`.
+   */
   notBefore: number;
-  /** The time before which no event is given back to make room. Unix ms. */
+  /** The time before which no event is given back to the queue to make room. Unix ms. */
   placeAt: number;
   tellAt: number;
   isTold: boolean;
@@ -122,11 +135,11 @@ interface Waiting {
   readonly giveBack: () => void;
 }
 
-/** Makes the pause of a sink. @param places the most events that run at the same time. */
+/** Makes the pause of a sink. @param places the limit of events that run at the same time. */
 export function createPause(clock: Clock, hooks: PauseHooks, places: number): Pause {
-  /** Runs whose last fault was not yet followed by a success of another event. */
+  /** Runs that had a fault after which no other event has succeeded yet. */
   const unproven = new Set<SinkRun>();
-  /** Runs that were given back after faults, by the event's id. */
+  /** Runs with faults that ended as `given_back`, by the event's id. Their faults count in the event's next run. */
   const kept = new Map<string, SinkRun>();
   const waiting = new Set<Waiting>();
   let tick = 0;
@@ -139,7 +152,9 @@ export function createPause(clock: Clock, hooks: PauseHooks, places: number): Pa
     one.go();
   }
 
-  /** Does everything that is due, and sleeps until the next time. */
+  /**
+   * Starts the attempt that is due, gives back the runs that have waited too long, and sleeps until something is due.
+   */
   function stir(): void {
     if (!paused) return;
     timer.abort();
@@ -168,8 +183,8 @@ export function createPause(clock: Clock, hooks: PauseHooks, places: number): Pa
   }
 
   /**
-   * If all waiting events have failed in this pause, gives back the one that failed first, so that another event can
-   * run.
+   * If all places are taken by events that have failed in this pause, gives back the event whose last attempt is the
+   * oldest. So another event can run.
    */
   function makePlace(outage: Paused, now: number): void {
     if (waiting.size < places || now < outage.placeAt) return;
@@ -181,7 +196,10 @@ export function createPause(clock: Clock, hooks: PauseHooks, places: number): Pa
     first.giveBack();
   }
 
-  /** Reports an outage while events wait for its end. Without waiting events it is unknown if the outage goes on. */
+  /**
+   * Reports a lasting outage. This is done only while events wait for its end, because without them it is unknown if
+   * the outage goes on.
+   */
   function tell(outage: Paused, now: number): void {
     if (now < outage.tellAt) return;
     outage.tellAt = now + TELL_EVERY_MS;
@@ -248,7 +266,7 @@ export function createPause(clock: Clock, hooks: PauseHooks, places: number): Pa
       if (waiting.delete(one)) giveBack();
       stir();
     });
-    // A run that has waited long enough has just had its last attempt.
+    // If the run has used up its waiting time, it has just made its last attempt, and is given back to the queue.
     if (until <= clock.now() && waiting.delete(one)) giveBack();
     stir();
     try {
@@ -278,7 +296,7 @@ export function createPause(clock: Clock, hooks: PauseHooks, places: number): Pa
     end(run, isGivenBack) {
       if (isGivenBack && run.fault !== '') keep(run);
       else unproven.delete(run);
-      // The attempt did not end in another way, so it ends here, and the next run has its turn.
+      // If the run ends while its attempt counts as running, the attempt ends here, and another run may try.
       if (paused?.trying === run) stopped(run);
     },
     turn,
@@ -303,7 +321,8 @@ export function createPause(clock: Clock, hooks: PauseHooks, places: number): Pa
       const isNew = !paused;
       paused ??= newPause(run, fault, now);
       paused.fault = fault;
-      // A single event may be the reason why the sink asks to wait, so other events do not wait for it.
+      // The sink may have asked to wait only because of the event that began the pause. So all events wait only if
+      // another event got such an answer.
       if (paused.by !== run) paused.notBefore = Math.max(paused.notBefore, run.notBefore);
       if (isNew) hooks.begun(fault);
       stopped(run);
@@ -315,8 +334,8 @@ export function createPause(clock: Clock, hooks: PauseHooks, places: number): Pa
 }
 
 /**
- * Returns the run that makes the next attempt: the one whose last attempt was the longest ago. The event whose fault
- * began the pause comes last at first.
+ * Returns the waiting run that makes the next attempt: the one whose last attempt is the oldest. For the first attempt
+ * of a pause, the run whose fault began the pause comes last.
  */
 function nextOf(waiting: Iterable<Waiting>, paused: Paused): Waiting | undefined {
   const rank = ({ run }: Waiting): number => (isBeginner(run, paused) ? Infinity : run.triedAt);
@@ -328,8 +347,8 @@ function nextOf(waiting: Iterable<Waiting>, paused: Paused): Waiting | undefined
 const isBeginner = (run: SinkRun, { tries, by }: Paused): boolean => tries === 0 && run === by;
 
 /**
- * Returns the time of the next attempt. An event other than the failed one is tried at once; later attempts follow once
- * a second.
+ * Returns the time of the next attempt. The first attempt of a pause is due immediately, unless its event began the
+ * pause. Other attempts follow once a second. No attempt is due before the time that the sink asked for.
  */
 function dueAt({ run }: Waiting, paused: Paused): number {
   const { tries, since, triedAt, notBefore } = paused;
@@ -338,8 +357,8 @@ function dueAt({ run }: Waiting, paused: Paused): number {
 }
 
 /**
- * Returns the end of the wait of the run that is next. It is not given back just before its attempt, because a sink
- * with few events would then be tried less often.
+ * Returns the time until which the next run waits. If its attempt is due before its waiting time ends, or at most a
+ * second later, the run waits for the attempt. Otherwise a sink with few events would be tried less often.
  */
 function endOfNext(one: Waiting, paused: Paused): number {
   const due = dueAt(one, paused);

@@ -1,9 +1,9 @@
-// Signs attempts as Standard Webhooks require (serve.md §2.4). The HTTP sink uses it; the reader of the configuration
-// checks secrets with it.
+// Signs attempts to send an event as Standard Webhooks require (serve.md §2.4). The HTTP sink uses it; the reader of
+// the configuration checks secrets with it.
 import { createHmac, createSecretKey } from 'node:crypto';
 import { ConfigError } from '../../index.ts';
 
-/** The least and the most bytes of a secret (serve.md §2.4). */
+/** The smallest and the largest number of bytes of a secret (serve.md §2.4). */
 const [LEAST, MOST] = [24, 64];
 const MOST_SECRETS = 2;
 
@@ -31,14 +31,14 @@ export function secretBytes(secret: string): Uint8Array {
   return bytes;
 }
 
-/** The headers of Standard Webhooks. */
+/** The headers that Standard Webhooks define. */
 export interface SignedHeaders {
   readonly 'webhook-id': string;
   readonly 'webhook-timestamp': string;
   readonly 'webhook-signature': string;
 }
 
-/** Signs one attempt with every secret, so that its receiver may use either of them. */
+/** Signs one attempt with every secret, so that the receiver can verify with any one of them. */
 export type SignAttempt = (id: string, body: Uint8Array, nowMs: number) => SignedHeaders;
 
 /**

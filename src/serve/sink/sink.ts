@@ -1,5 +1,5 @@
-// Defines a sink, an attempt to pass an event to it, and the fault of an attempt (serve.md §2). The HTTP sink and the
-// module sink are sinks; the forwarder passes events to them.
+// Defines a sink (destination of events), an attempt to pass an event to it, and the fault of an attempt (serve.md §2).
+// The HTTP sink and the module sink are sinks; the forwarder passes events to them.
 import { PrintableError } from '../../index.ts';
 import type { Event } from '../../events/event.ts';
 import type { Logger } from '../../shared/alarms.ts';
@@ -9,11 +9,11 @@ export interface SinkAttempt {
   readonly event: Event;
   /** The delivery id of the event. */
   readonly id: string;
-  /** `ctx.run` of the handler: all attempts of one run have the same number. */
+  /** The number of the handler's run (`ctx.run`). All attempts of one run have the same number. */
   readonly run: number;
   /** True if the sink may have received the event before, in an earlier run or an earlier attempt of this run. */
   readonly repeated: boolean;
-  /** Fires when the run must end. */
+  /** The abort signal that fires when the run must end. */
   readonly signal: AbortSignal;
   readonly log: Logger;
 }
@@ -27,9 +27,9 @@ export interface Sink {
    * event becomes DEAD. Any other error is a fault, and the error's `retryAfterMs` delays the next attempt.
    */
   readonly send: (attempt: SinkAttempt) => Promise<void>;
-  /** Rejects if the sink cannot be reached. It changes nothing. */
+  /** Checks that the sink can be reached, without changing anything. Rejects if it cannot. */
   readonly check: (signal: AbortSignal) => Promise<void>;
-  /** Waits for the running attempts. */
+  /** Waits for the running attempts, and then closes the sink. */
   readonly close: () => Promise<void>;
 }
 
@@ -37,7 +37,7 @@ export interface Sink {
 export class SinkFault extends PrintableError {
   override readonly name = 'SinkFault';
   readonly code = 'sink_fault';
-  /** The time for which the sink asks not to be used. Ms. */
+  /** The time for which the sink asks to be sent nothing, in ms; undefined if it did not ask. */
   readonly retryAfterMs: number | undefined;
 
   constructor(message: string, retryAfterMs?: number, options?: ErrorOptions) {
@@ -50,8 +50,8 @@ export class SinkFault extends PrintableError {
 const NOT_PRINTABLE = /[\p{C}\p{Zl}\p{Zp}]+/gu;
 
 /**
- * Returns another party's text for a message of ours: printable, in one line, and at most `most` characters (UTF-16
- * code units).
+ * Returns text of another party for a message: printable, in one line, and at most `most` characters (UTF-16 code
+ * units).
  */
 export function printable(text: string, most: number): string {
   return text.slice(0, most).replaceAll(NOT_PRINTABLE, ' ').trim();

@@ -1,5 +1,5 @@
-// The rows of the rules, kept in maps: reads, writes, searches and purges (admission.md §8.1, §9.1).
-// Called by `src/stores/memory.ts`; the rules run over it in one synchronous step.
+// Keeps the rows of the rules in maps: reads, writes, searches and purges (admission.md §8.1, §9.1).
+// Called by `src/stores/memory.ts`; the rules run over these rows in one synchronous step.
 import type { InboxCount, InboxQuery, RegistrationRow } from '../store.ts';
 import {
   inTurns,
@@ -27,14 +27,17 @@ import {
   senderState,
 } from './memory-state.ts';
 
-/** The interval at which all tables are purged, because nobody may ask for some of their rows again. Ms: 1 min. */
+/**
+ * The interval at which expired rows of all tables are deleted. Some rows are never read again, so a read would not
+ * find them expired. Ms: 1 min.
+ */
 const SWEEP_MS = 60_000;
 
 export type MemoryRows = QueueRows & RegistrationSearch;
 
 /**
- * Makes `Rows` over maps, for tests and development. Searches go through whole maps. JavaScript runs one step at a
- * time, so each step is atomic.
+ * Makes `Rows` over maps, for tests and development. Searches go through whole maps. Each step is atomic, because
+ * JavaScript runs one step at a time.
  */
 export function memoryRows(state: MemoryState): MemoryRows {
   const of = (sender: string): SenderState => senderState(state, sender);
@@ -120,7 +123,7 @@ const heldRecord = (row: RecordRow, body: Uint8Array | undefined, serial: number
 });
 
 function recordRows(state: MemoryState): Pick<Rows, 'record' | 'body' | 'insertRecord' | 'updateRecord'> {
-  /** Replaces the record `before`, which may have expired. */
+  /** Puts a record in the place of `before`, which may have expired. */
   const hold = (before: HeldRecord | undefined, held: HeldRecord): void => {
     if (before) leave(state, before);
     put(senderState(state, held.row.sender).records, held.row.key, held);
@@ -152,7 +155,7 @@ type Searches = Pick<
   'due' | 'nextDue' | 'dueSuspect' | 'nextSuspect' | 'parked' | 'page' | 'counts'
 >;
 
-/** The searches of workers and operators. */
+/** Makes the searches that workers and operators use. */
 function queueRows(state: MemoryState): Searches {
   const { due, suspects } = state;
   return {

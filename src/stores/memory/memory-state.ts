@@ -11,7 +11,7 @@ interface Expiring {
 /** Rows by key. Only `put` and `forgetExpired` may change it. */
 export interface Table<R extends Expiring> {
   readonly rows: Map<string, R>;
-  /** A time before which no row expires. Unix ms. */
+  /** No row of the table expires before this time. Unix ms. */
   soonest: number;
 }
 
@@ -54,12 +54,11 @@ export function forgetExpired<R extends Expiring>(
   }
 }
 
-/** A record with its body, its order and its times. */
+/** A record as the memory store keeps it: with its body, its age and its due time. */
 export interface HeldRecord {
   readonly row: RecordRow;
-  /** The expiry of `row`. */
   readonly expiresAt: number | null;
-  /** The time at which it is due, Unix ms; Infinity: never. */
+  /** The time from which workers may lease the record. Unix ms; Infinity: never. */
   readonly dueAt: number;
   readonly body: Uint8Array | undefined;
   /** A number that grows with each insertion: the older of two records has the smaller one. */
@@ -69,7 +68,7 @@ export interface HeldRecord {
 /** The rows of one sender. Each sender has maps of its own, so no key can reach another sender's rows. */
 export interface SenderState {
   readonly records: Table<HeldRecord>;
-  /** The total bytes of the bodies of all its records. */
+  /** The total bytes of the bodies of the sender's records. */
   pendingBytes: number;
   /** The records that wait for a task (`parkedUntil` over 0), by task id. */
   readonly parked: Map<string, Set<HeldRecord>>;
@@ -80,31 +79,34 @@ export interface SenderState {
   readonly registrations: Readonly<Record<RegistrationKind, Table<RegistrationRow>>>;
 }
 
-/** The memory of a store. */
 export interface MemoryState {
   readonly senders: Map<string, SenderState>;
   /**
-   * The records that are due, or will be, by sender. No queue is empty. The senders are in the order of their turns.
+   * The records that are due now or later, in one queue for each sender. No queue is empty. The senders are in the
+   * order in which they have their turns.
    */
   readonly due: Map<string, DueQueue>;
-  /** The suspects of all senders that are due, or will be; they are not in `due`. */
+  /**
+   * The suspects of all senders that are due now or later; they are not in `due`. A suspect is an event whose run ended
+   * by a crash.
+   */
   readonly suspects: DueQueue;
-  /** The time until which each process is alive, Unix ms. */
+  /** The time until which each process counts as alive, by the id of the process. Unix ms. */
   readonly processes: Map<string, number>;
-  /** The number of the record that was inserted last. */
+  /** The `serial` of the record that was inserted last. */
   serial: number;
   /** The number of nonces of all senders. */
   allNonces: number;
   /** The time at which all tables were last purged. Unix ms. */
   sweptAt: number;
   /**
-   * The store's identity. It is made when it is first needed: workerd gives no random values while a module is
+   * The store's identity, made when it is first needed, because workerd gives no random values while a module is
    * loaded.
    */
   id: string | undefined;
 }
 
-/** Makes a new, empty state, for memory stores that share it. */
+/** Makes a new, empty state. Several memory stores may share it. */
 export function createMemoryState(): MemoryState {
   return {
     senders: new Map(),
@@ -155,11 +157,12 @@ export function noncesOf({ nonces }: SenderState, keyid: string): Table<NonceRow
  */
 export interface DueQueue {
   /**
-   * The records, sorted, from index `first` on. The entries before `first` are empty, and never more than the others.
+   * The records, sorted, from index `first` on. The entries before `first` are empty; they are at most half of all
+   * entries.
    */
   rows: (HeldRecord | undefined)[];
   /**
-   * The index of the first record. It grows when that record leaves, because `shift()` would move all entries of a
+   * The index of the first record. It grows when the first record leaves, because `shift()` would move all entries of a
    * large array.
    */
   first: number;
@@ -178,14 +181,14 @@ export function firstAfter(queue: DueQueue, at: number): HeldRecord | undefined 
   return queue.rows[placeIn(queue, { dueAt: at, serial: Infinity })];
 }
 
-/** Returns all records in their order. */
+/** Returns all records of the queue, ordered by due time, then by age. */
 export function allOf({ rows, first }: DueQueue): readonly HeldRecord[] {
   return rows.slice(first).flatMap((held) => held ?? []);
 }
 
 type Place = Pick<HeldRecord, 'dueAt' | 'serial'>;
 
-/** True if `a` comes before `b`. */
+/** True if `a` comes before `b` in a queue. */
 const isBefore = (a: Place, b: Place): boolean =>
   a.dueAt < b.dueAt || (a.dueAt === b.dueAt && a.serial < b.serial);
 
@@ -226,7 +229,10 @@ function remove(queue: DueQueue, held: HeldRecord): void {
   queue.first = 0;
 }
 
-/** Adds a record to its queue, to the waiting records of its task and to the byte count; `leave` removes it. */
+/**
+ * Adds a record to its queue of due records, to the records that wait for its task, and to the count of bytes. `leave`
+ * undoes this.
+ */
 export function enter(state: MemoryState, held: HeldRecord): void {
   const { sender, suspect, task, parkedUntil, bodyBytes } = held.row;
   const of = senderState(state, sender);

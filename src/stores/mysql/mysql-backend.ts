@@ -1,4 +1,5 @@
-// The backend on MariaDB and MySQL: a procedure call for each operation, and further SELECTs (admission.md §9.6).
+// The backend on MariaDB and MySQL: stored procedures commit and load rows, and SELECTs do most of the searches
+// (admission.md §9.6).
 // Called by `src/stores/mysql.ts`; sql-backend.ts has the parts that Postgres shares.
 import { ConfigError, Fault } from '../../shared/errors.ts';
 import type { InboxQuery } from '../store.ts';
@@ -45,10 +46,10 @@ import {
 } from './mysql-settings.ts';
 
 /**
- * Makes the transactions of `ctx.transaction`.
+ * Makes the object that begins and ends transactions of `ctx.transaction`.
  *
  * @param timeoutMs the time limit of each statement.
- * @param begin returns the statement that begins a transaction, for an `idleMs`.
+ * @param begin makes the statement that begins a transaction. `idleMs` is the longest pause between its statements.
  */
 function sessionsOf(
   pool: MysqlPool,
@@ -66,8 +67,8 @@ function sessionsOf(
   return {
     checkOut: () => withMappedErrors(checkOut(pool, timeoutMs)),
     begin: async (connection, idleMs) => {
-      // Without a limit, a process that is frozen during the transaction would keep the rows that it wrote locked for
-      // hours.
+      // Without a limit for idle transactions, a process that freezes during one would keep the rows that it wrote
+      // locked for hours.
       await run(connection, begin(idleMs));
       return '';
     },
@@ -77,8 +78,8 @@ function sessionsOf(
       try {
         await within(connection.query('COMMIT'), timeoutMs, 'MySQL: COMMIT');
       } catch (error) {
-        // A constraint of the user's tables, if an engine checks it here, fails. That error is passed to the user
-        // unchanged.
+        // Some storage engines check constraints of the user's tables only at COMMIT. Such an error is passed to the
+        // user unchanged.
         throw isOfContent(error) ? error : asFault(error);
       }
     },
@@ -93,7 +94,10 @@ function sessionsOf(
 
 const BACK = 'SET SESSION wait_timeout = @webhook_wait';
 
-/** True for the error `SAVEPOINT proto_webhooks does not exist`. */
+/**
+ * True for the error `SAVEPOINT proto_webhooks does not exist`: the user's transaction has ended, and the savepoint
+ * with it.
+ */
 const isEnded = (error: unknown): boolean =>
   errorNumber(error) === 1305 && /\bproto_webhooks\b/.test((error as Error).message);
 
@@ -109,7 +113,7 @@ interface MysqlOptions extends SqlOptions {
 const CLOCK = "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) DIV 1000";
 
 /**
- * Makes the backend on MariaDB and MySQL. Each operation is one call, so a process that stops during an operation
+ * Makes the backend on MariaDB and MySQL. Each change is one procedure call, so a process that stops during a change
  * leaves no lock behind.
  */
 export function mysqlBackend(options: MysqlOptions): SqlBackend<MysqlConnection> {
@@ -181,7 +185,7 @@ export function mysqlBackend(options: MysqlOptions): SqlBackend<MysqlConnection>
   );
 }
 
-/** The most bytes of `webhook_scope.sender`: all columns of an InnoDB index may have 3,072 together. */
+/** The size of the column `webhook_scope.sender`, bytes. All columns of an InnoDB index may have 3,072 together. */
 const MOST_SENDER_BYTES = 1500;
 
 /**
@@ -204,7 +208,11 @@ function callsOn(
   database: { readonly name: string; readonly lockS: number },
 ): Calls {
   const table = (name: string): string => `${database.name}.webhook_${name}`;
-  /** Calls a procedure. @returns its first row, and the rows of its further results. */
+  /**
+   * Calls a stored procedure.
+   *
+   * @returns the first row of its first result, and all rows of its further results.
+   */
   const call = async (
     name: string,
     ...values: readonly unknown[]
@@ -226,7 +234,8 @@ function callsOn(
         (await ask(`SELECT s.id FROM ${from} ORDER BY e.place`, [wanted])).flat().map(({ id }) => id);
       let ids = await find();
       if (ids.includes(null)) {
-        // Inserts only missing ones: an attempt to insert one that exists would also use up an id.
+        // Inserts only the scopes that are missing, because an attempt to insert an existing one would also use up an
+        // id.
         const insert = `INSERT INTO ${table('scope')} (sender, keyid) SELECT e.sender, e.keyid FROM ${from}
           WHERE s.id IS NULL ORDER BY e.sender, e.keyid ON DUPLICATE KEY UPDATE sender = VALUES(sender)`;
         await ask(insert, [wanted]);
@@ -323,7 +332,8 @@ function callsOn(
       const waits = `${table('row')} r FORCE INDEX (webhook_row_waits)`;
       const isDue = '(r.waits_for >= ? AND r.waits_for <= ? OR r.waits_for >= ? AND r.waits_for <= ?)';
       const dueValues = [least, latest, far, last];
-      // First selects the senders in their order, then the names of their rows, so that no row contents are sorted.
+      // The statement first selects at most `max + 1` senders, beginning after `after`, and then the names of their
+      // rows. So it sorts no contents of rows.
       const [rows = []] = await ask(
         `SELECT t.sender, '' AS keyid, r.kind, r.id, r.version, r.data, t.place FROM (
           SELECT d.*, ROW_NUMBER() OVER (ORDER BY d.turn, d.sender <= ?, d.sender) AS place FROM (
@@ -346,7 +356,7 @@ function callsOn(
     listed: (request) => listRows(ask, table, request),
     clear: async (scope, most) => Number((await call('clear', scope, most, offset()))[0]['deleted']),
     identity: async () => {
-      // If several processes ask at once, only one gets the answer that the store is new.
+      // If several processes run this together, only one changes `told`, and so only one is told that the store is new.
       const [[told] = []] = await ask(`UPDATE ${table('identity')} SET told = TRUE WHERE NOT told`, []);
       const [[row] = []] = await ask(`SELECT id FROM ${table('identity')}`, []);
       return row && { id: textOf(row['id']), isNew: told?.['affectedRows'] === 1 };

@@ -7,8 +7,8 @@ import { type Query, within } from '../sql/sql-transaction.ts';
 import { isBytes, isError } from '../../shared/realms.ts';
 
 /**
- * A MySQL connection, reduced to the parts that the store uses; that of `mysql2/promise` fits. `ctx.transaction`
- * passes one to its function.
+ * A MySQL connection, reduced to the parts that the store uses; a connection of `mysql2/promise` fits.
+ * `ctx.transaction` passes such a connection to its function.
  */
 export interface MysqlConnection {
   query(sql: string, values?: unknown): Promise<[unknown, unknown]>;
@@ -18,25 +18,25 @@ export interface MysqlConnection {
 }
 
 /**
- * A pool of MySQL connections, reduced to the parts that the store uses; that of `mysql2/promise` fits. The caller
- * ends it.
+ * A pool of MySQL connections, reduced to the parts that the store uses; a pool of `mysql2/promise` fits. The caller
+ * ends the pool.
  */
 export interface MysqlPool {
   getConnection(): Promise<MysqlConnection>;
 }
 
-/** A row of a result. */
+/** A row of a result: its columns by name. */
 export type Columns = Readonly<Record<string, unknown>>;
 
 /**
- * The rows of each result of a statement. A statement that changes rows has a result with one row about its changes.
+ * The rows of each result of a statement. The result of a statement that changes rows is one row about these changes.
  */
 export type ResultSets = readonly (readonly Columns[])[];
 
-/** Options of each statement. They override those that the user gave to `createPool`. */
+/** Options of each statement, by which rows have the form that the store reads. They override those of `createPool`. */
 const AS_IT_IS = { rowsAsArray: false, nestTables: false, namedPlaceholders: false, typeCast: true };
 
-/** The `connectionLimit` of a `mysql2` pool that sets none. */
+/** The largest number of connections of a `mysql2` pool whose options have no `connectionLimit`. */
 const DEFAULT_MAX = 10;
 
 /** Returns the largest number of connections in a pool. */
@@ -50,14 +50,15 @@ export function poolMax(mysqlPool: MysqlPool): number {
 /**
  * Checks that a value is a pool of `mysql2/promise`.
  *
- * @throws ConfigError, with the line to write, e.g. for a connection, a URL, a callback pool, or undefined.
+ * @throws ConfigError, with the correct line of code, if the value is e.g. a connection, a URL, a callback pool, or
+ *   undefined.
  */
 export function requirePool(who: string, write: string, value: unknown): void {
   const { getConnection, pool } = (value ?? {}) as {
     readonly getConnection?: unknown;
     readonly pool?: unknown;
   };
-  // A callback pool has this method as well, but it returns no promise.
+  // A pool of the callback API of `mysql2` has `getConnection` as well, but it returns no promise.
   if (typeof getConnection === 'function' && typeof pool === 'object') return;
   throw new ConfigError(
     `${who}: pool is not a pool of mysql2/promise. Write: import { createPool } from 'mysql2/promise'; const pool = createPool(…); ${write}.`,
@@ -65,9 +66,9 @@ export function requirePool(who: string, write: string, value: unknown): void {
 }
 
 /**
- * Takes a connection from the pool. It has to be returned by `giveBack`.
+ * Takes a connection from the pool. The caller has to return the connection by `giveBack`.
  *
- * @throws Fault `store_unavailable` if none comes in time: the server is unreachable, or all connections are in use.
+ * @throws Fault `store_unavailable` if no connection comes in time: the server is unreachable, or all are in use.
  */
 export function checkOut(pool: MysqlPool, timeoutMs: number): Promise<MysqlConnection> {
   const what = 'MySQL: waiting for a connection of the pool';
@@ -75,8 +76,8 @@ export function checkOut(pool: MysqlPool, timeoutMs: number): Promise<MysqlConne
 }
 
 /**
- * Returns a connection to the pool. After an error that is not the server's answer to a statement it is closed,
- * because its state is unknown. It is also closed if its server cannot write.
+ * Returns a connection to the pool. The connection is closed after an error that is not the server's answer to a
+ * statement, because its state is then unknown. It is also closed if its server cannot write.
  */
 export function giveBack(connection: MysqlConnection, error?: unknown): void {
   if (error === undefined || (isServerError(error) && !isReadOnly(error))) connection.release();
@@ -89,13 +90,19 @@ const READ_ONLY: readonly number[] = [1290, 1792, 1836, 1874];
 /** Errors of a Galera node outside its cluster, and of a member that has left its group. */
 const LEFT: readonly number[] = [1047, 3100];
 
-/** Returns the error in the chain of causes that says that the server cannot write; undefined if there is none. */
+/**
+ * Returns the first error in the chain of causes that says that the server cannot write; undefined if there is none.
+ */
 export const readOnlyIn = (error: unknown): unknown =>
   [...causesOf(error)].find((one) => [...READ_ONLY, ...LEFT].includes(errorNumber(one) ?? 0));
 
 const isReadOnly = (error: unknown): boolean => readOnlyIn(error) !== undefined;
 
-/** Saves in `madeAt` the time of each connection that the pool makes. @returns a function that stops this. */
+/**
+ * Saves in `madeAt` the time at which the pool makes each connection.
+ *
+ * @returns a function that ends this.
+ */
 export function watchMade(mysqlPool: MysqlPool, madeAt: MadeAt): () => void {
   const { pool } = mysqlPool as { readonly pool?: Partial<Pick<EventEmitter, 'on' | 'removeListener'>> };
   const made = (connection: object): void => void madeAt.set(connection, performance.now());
@@ -114,13 +121,13 @@ export function connectionsOf(
     max: poolMax(pool),
     checkOut: () => checkOut(pool, timeoutMs),
     giveBack,
-    // The pool gives each caller a wrapper; `madeAt` has the connection in it.
+    // The pool wraps a connection anew for each caller. `madeAt` has the time of the wrapped connection.
     isNewer: (wrapped, since) => madeWhen(wrapped as object) >= since,
     isReadOnly,
   };
 }
 
-/** Sends text as bytes, so that the connection's charset cannot change it. */
+/** Converts text to bytes before it is sent, so that the connection's charset cannot change it. */
 function sent(value: unknown): unknown {
   if (typeof value === 'string') return Buffer.from(value);
   if (!isBytes(value)) return value;
@@ -131,7 +138,8 @@ export function askOn(connection: MysqlConnection, timeoutMs: number): Query<Res
   return async (sql, values) => {
     const statement = { ...AS_IT_IS, sql, values: values.map(sent) } as unknown as string;
     const [results] = await within(connection.execute(statement), timeoutMs, 'MySQL: a statement');
-    // A procedure call returns the rows of each SELECT, and its changes. One SELECT returns only its rows.
+    // A procedure call returns several results: the rows of each SELECT, then one about changes. A SELECT returns only
+    // rows.
     const lists = Array.isArray(results) && Array.isArray(results[0]) ? (results as unknown[]) : [results];
     return lists.map((list) => (Array.isArray(list) ? list : [list]) as readonly Columns[]);
   };
@@ -158,26 +166,28 @@ export function isServerError(error: unknown): boolean {
 }
 
 /**
- * Errors of a rollback: a deadlock, a row that changed, and a deadlock over the next AUTO_INCREMENT value, which has
- * its own number.
+ * Errors after which the server has rolled back the transaction: a deadlock, and a row that changed. A deadlock over
+ * the next AUTO_INCREMENT value has a number of its own.
  */
 const ROLLED_BACK: readonly number[] = [1213, 1020, 1467];
 
 /**
- * True for a transaction that was rolled back because of other transactions. False if a lock was not released in
- * time: that wait has used up the time for retries.
+ * True for a transaction that was rolled back because of other transactions. False if a lock was not released in time,
+ * because that wait has used up the time for retries.
  */
 export function isRetryable(error: unknown): boolean {
   return ROLLED_BACK.includes(errorNumber(error) ?? 0);
 }
 
-/** Classes of SQLSTATE for errors of the input: data, constraints. */
+/** Classes of SQLSTATE that one row of a batch may cause: errors of data and constraints. */
 const ABOUT_INPUT: readonly string[] = ['21', '22', '23'];
 
-/** Errors for a packet, a value or a JSON text that the server does not accept. They belong to no such class. */
+/**
+ * Errors for a packet, a value or a JSON text that the server does not accept. Their SQLSTATE is not in `ABOUT_INPUT`.
+ */
 const INPUTS: readonly number[] = [1153, 1366, 4035, 4036, 4037, 4038];
 
-/** True if one call of a batch may have caused the error, so that the other calls are repeated without it. */
+/** True if one call of a batch may have caused the error. Each call is then repeated alone. */
 export function mayBeOneCalls(error: unknown): boolean {
   const number = errorNumber(error);
   if (number === undefined) return false;
@@ -190,7 +200,7 @@ const PRIMARY =
 const GRANT = ' Grant the user the rights that docs/operations.md#mysql lists.';
 const MIGRATE = ' Run migrate(pool).';
 
-/** The fixes for errors that an operator has to correct, by error number. */
+/** Advice for errors that an operator has to correct, by error number. */
 const FIX: Readonly<Record<number, string>> = {
   ...Object.fromEntries(READ_ONLY.map((number) => [number, PRIMARY])),
   1044: GRANT,
@@ -209,7 +219,7 @@ export function isOfContent(error: unknown): boolean {
   return isServerError(error) && String(sqlState).startsWith('23');
 }
 
-/** The fixes for wrong settings of the pool, by error number. A retry would not help. */
+/** Advice for wrong settings of the pool, by error number. A retry would not help. */
 const WRONGLY_GIVEN: Readonly<Record<number, string>> = {
   1049: "Give the pool the name of the database in which migrate(pool) made the store's tables.",
   1044: 'Give the pool a user that may use this database.',
@@ -218,7 +228,10 @@ const WRONGLY_GIVEN: Readonly<Record<number, string>> = {
 };
 
 /**
- * Makes a ConfigError if the pool's settings lead to no database; otherwise undefined. @param who e.g. `mysqlStore`.
+ * Makes a ConfigError if the error means that the pool's settings name a wrong database, user or password. Otherwise
+ * returns undefined.
+ *
+ * @param who the caller's name for the message, e.g. `mysqlStore`.
  */
 export function wronglyGiven(who: string, error: unknown): ConfigError | undefined {
   for (const one of causesOf(error)) {
@@ -231,7 +244,7 @@ export function wronglyGiven(who: string, error: unknown): ConfigError | undefin
 }
 
 /**
- * Converts an error to the one that callers see: a fault, answered 503. Faults and ConfigErrors are returned
+ * Converts an error to the one that callers see: a `Fault`, answered 503. Faults and ConfigErrors are returned
  * unchanged.
  */
 export function asFault(error: unknown): Error {

@@ -9,15 +9,14 @@ import { rowsIn } from './mysql-rows.ts';
 /** Runs one statement, and returns its results one after the other. */
 type Ask = (text: string, values: readonly unknown[]) => Promise<readonly (readonly Columns[])[]>;
 
-/** The most senders whose rows one statement reads. */
+/** The largest number of senders whose rows one statement reads. */
 const MOST_SENDERS = 64;
 
 /**
- * Lists rows of registrations by sender and id. A join of all senders would read and sort all their rows for each
- * page.
+ * Lists rows of registrations by sender and id. A join of all senders would read and sort all their rows for each page.
  *
- * So a first statement names the next senders that have rows, and a second reads the first rows of each along the
- * primary key. It begins with one sender, and continues with as many as will probably fill the page.
+ * So a first statement selects the next senders that have rows, and a second reads the first rows of each along the
+ * primary key. The search begins with one sender, and continues with as many senders as will probably fill the page.
  */
 export async function listRows(
   ask: Ask,
@@ -67,5 +66,5 @@ export async function listRows(
   }
 }
 
-/** The key of a sender's own scope, as the column has it: empty. */
+/** The `keyid` of a scope that is a sender's own and not one key id's: empty bytes, as the column has it. */
 const NO_KEY = new Uint8Array();

@@ -1,4 +1,4 @@
-// Turns commits and names of rows into parameters of the MySQL procedures, and their answers into rows (admission.md §8.3).
+// Converts commits and names of rows to parameters of the MySQL procedures, and results to rows (admission.md §8.3).
 // Called by mysql-backend.ts and mysql-list.ts.
 import type { CommitRequest, Counted, Row, RowId, Scope } from '../backend.ts';
 import type { Line, ScopeIds, Tally } from '../sql/row-lines.ts';
@@ -49,14 +49,18 @@ export function commitValues(request: CommitRequest, ids: ScopeIds): readonly un
 }
 
 /**
- * A unit is one bit of a number. Two units with the same bit are refused together. Then both are planned again, as if
- * others had changed their rows.
+ * The number of bits in which `webhook_commit` reports refused units (groups of row changes). Each unit has one bit.
+ * Two units with the same bit are refused together and planned again, as if others had changed the rows of both.
  */
 const BITS = 64;
 const bitOf = (unit: number): number => unit % BITS;
 const withBit = ([unit, ...rest]: Tally): readonly number[] => [bitOf(unit), ...rest];
 
-/** Returns the positions of the units that a commit has refused. */
+/**
+ * Returns the places, in the request, of the units (groups of row changes) that a commit has refused.
+ *
+ * @param hexBits the bits of these units, as a hexadecimal number.
+ */
 export function refusedOf({ units }: CommitRequest, hexBits: unknown): readonly number[] {
   const bits = BigInt(`0x${String(hexBits)}`);
   return [...units.keys()].filter((unit) => (bits >> BigInt(bitOf(unit))) & 1n);
@@ -71,12 +75,18 @@ function listOf(list: readonly unknown[]): string | null {
   return list.length > 0 ? JSON.stringify(list) : null;
 }
 
-/** Returns the scopes to count, and scope 0, which has the nonces of all senders. */
+/**
+ * Returns as JSON the ids of the scopes to count, and 0, which stands for the nonces of all senders. Null if none are
+ * to be counted.
+ */
 export function countedOf(scopes: readonly Scope[], { idOf }: ScopeIds): string | null {
   return scopes.length > 0 ? JSON.stringify([...scopes.map(idOf), 0]) : null;
 }
 
-/** Returns the names of rows as procedures take them. */
+/**
+ * Returns the names of rows as JSON, in the form that procedures take. Rows to read with their bodies are marked with
+ * 1.
+ */
 export function namesOf(rows: readonly RowId[], bodies: readonly RowId[], { idOf }: ScopeIds): string | null {
   return listOf(
     [...rows, ...bodies].map(({ scope, kind, id }, at) => [
@@ -88,7 +98,10 @@ export function namesOf(rows: readonly RowId[], bodies: readonly RowId[], { idOf
   );
 }
 
-/** Reads rows as `webhook_look` returns them. The last row of a call is about its changes, and is left out. */
+/**
+ * Reads rows that the procedure `webhook_look` returned. Result rows without `data` are left out: they have counts, or
+ * the number of changes.
+ */
 export function rowsOf(rows: readonly Columns[]): readonly Row[] {
   return rows
     .filter(({ data }) => data !== undefined)
@@ -96,7 +109,7 @@ export function rowsOf(rows: readonly Columns[]): readonly Row[] {
     .map(rowOf);
 }
 
-/** Reads rows in the order of a SELECT. */
+/** Reads rows, in the order in which the SELECT returned them. */
 export function rowsIn(rows: readonly Columns[]): readonly Row[] {
   return rows.map(rowOf);
 }
@@ -112,7 +125,7 @@ function rowOf({ sender, keyid, kind, id, version, data, body }: Columns): Row {
   };
 }
 
-/** Reads the result of `webhook_counts`. */
+/** Reads the counts that the procedure `webhook_counts` returned; scope 0 has the nonces of all senders. */
 export function countsOf(
   columns: readonly Columns[],
   ids: ScopeIds,

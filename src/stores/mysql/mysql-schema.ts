@@ -33,7 +33,7 @@ export interface MigrateOptions {
  * Creates or upgrades the store's tables and procedures, in the pool's database, to the version of this package.
  * Run it when you deploy, as a user that may create both; the store itself only checks the version.
  *
- * If several processes start at once, one does the work and the others find it done. The server commits each
+ * If several processes call it together, one does the work and the others find it done. The server commits each
  * statement by itself, so the next call repeats a migration that was interrupted.
  * @returns the versions before and after; 0 means no tables.
  * @throws ConfigError if the tables have a newer version or one from before the first release, or if the server
@@ -54,18 +54,18 @@ export async function migrate(
 ): Promise<{ from: number; to: number }> {
   requirePool('migrate', 'await migrate(pool)', pool);
   requireOptions('migrate', options, { timeoutMs: true });
-  // Loaded only here, because most processes never migrate.
+  // The SQL is loaded only here, because most processes never migrate.
   const { MIGRATIONS } = await import('./mysql-migrations.ts');
   return migrateBy(MIGRATIONS, pool, options);
 }
 
-/** The end of a statement: two semicolons at the end of a line. */
+/** The end of a statement in a migration: two semicolons at the end of a line. */
 const END = /;;\n/;
 
 /** Runs a statement, and returns its first row. */
 type RunSql = (sql: string) => Promise<Columns | undefined>;
 
-/** Migrates with the given steps (`missingSteps`). */
+/** Runs those of the given SQL steps that the schema lacks (`missingSteps`). */
 export async function migrateBy(
   steps: readonly string[],
   pool: MysqlPool,
@@ -80,19 +80,23 @@ export async function migrateBy(
   };
   try {
     await databaseOf('migrate', askOn(connection, timeoutMs));
-    // Procedures store both of these settings.
+    // Procedures keep the `sql_mode` and the character set of the session that created them, so both are set first.
     await run("SET SESSION sql_mode = 'STRICT_ALL_TABLES'");
     await run('SET NAMES utf8mb4');
     return { from: await runMissing(steps, run, timeoutMs), to: newest(steps) };
   } catch (error) {
     throw refusal(error);
   } finally {
-    // Closes the session, which releases its lock and drops its settings.
+    // Closing the connection ends the session, which releases its lock and drops its settings.
     connection.destroy();
   }
 }
 
-/** Runs the steps that the database lacks, in one process at a time. @returns the version before. */
+/**
+ * Runs the migration steps that the database lacks, in one process at a time.
+ *
+ * @returns the version before.
+ */
 async function runMissing(steps: readonly string[], run: RunSql, timeoutMs: number): Promise<number> {
   const waitS = Math.ceil((timeoutMs * 0.75) / 1000);
   const lock = await run(`SELECT GET_LOCK(CONCAT('proto-webhooks ', SHA1(DATABASE())), ${waitS}) AS got`);
@@ -114,8 +118,10 @@ async function runMissing(steps: readonly string[], run: RunSql, timeoutMs: numb
 const STORE = { store: 'mysqlStore', place: 'the database has', own: 'a database' };
 
 /**
- * Checks the version; 0: there are no tables. @throws ConfigError with the fix, unless it is the version of this
- * package.
+ * Checks the version of the tables.
+ *
+ * @param version 0 if there are no tables.
+ * @throws ConfigError with advice, unless it is the version of this package.
  */
 export function checkVersion(version: number, database: string): void {
   checkVersionOf(STORE, SCHEMA_VERSION, version, `the database "${database}"`);

@@ -5,10 +5,10 @@ import type { Durability } from '../store.ts';
 import type { Query } from '../sql/sql-transaction.ts';
 import { type ResultSets, textOf, errorNumber } from './mysql-client.ts';
 
-/** The tables, each with one of its columns. */
+/** The store's tables, each with one of its columns, for statements that check the user's rights. */
 const TABLES = { row: 'version', scope: 'id', tally: 'bytes', turn: 'id', identity: 'told' };
 
-/** Calls of procedures with arguments by which they change nothing. */
+/** Calls of the store's procedures with arguments with which they change nothing, to check the right to call them. */
 const CALLS: readonly string[] = [
   'begin(NULL)',
   'clear(0, 0, 0)',
@@ -21,12 +21,12 @@ const CALLS: readonly string[] = [
 
 const DENIED: readonly (number | undefined)[] = [1044, 1142, 1143, 1370];
 
-/** A statement that changes nothing, with the right and the object that it needs. */
+/** A statement that changes nothing, with the right that it needs and the table or procedure that the right is for. */
 type Attempt = readonly [right: string, object: string, sql: string];
 
 /**
- * Returns few statements that together need all rights on all tables. Most users have them, so no statement for each
- * table and right is needed. An INSERT also needs SELECT on its table.
+ * Returns a few statements that together use every right on every table. If all of them succeed, the rights need not be
+ * checked one by one. Each INSERT reads its own table, so it uses SELECT too.
  */
 function allTables(name: string): readonly string[] {
   const tables = Object.entries(TABLES).map(([each, column]) => [`${name}.webhook_${each}`, column] as const);
@@ -66,14 +66,15 @@ const eachCall = (name: string): readonly Attempt[] =>
 export async function checkRights(ask: Query<ResultSets>, name: string): Promise<void> {
   const lacked = new Map<string, string[]>();
   for (const [right, object, sql] of [...(await eachTableOrNone(ask, name)), ...eachCall(name)]) {
-    // Without SELECT this statement fails anyway, so it does not show if INSERT is lacking.
+    // This INSERT also reads its table, so it fails without SELECT. Then it cannot show if the right INSERT is lacking
+    // too.
     if (right === 'INSERT' && lacked.has(object)) continue;
     try {
       await ask(sql, []);
     } catch (error) {
       const number = errorNumber(error);
       if (!DENIED.includes(number)) throw error;
-      // A call may fail for a missing right on a table, which is listed already.
+      // A procedure call may fail because of a missing right on a table. That right is listed already.
       if (right === 'EXECUTE' && number !== 1370 && lacked.size > 0) continue;
       lacked.set(object, [...(lacked.get(object) ?? []), right]);
     }
@@ -86,7 +87,10 @@ export async function checkRights(ask: Query<ResultSets>, name: string): Promise
   throw new ConfigError(`mysqlStore: the user lacks rights. Run: ${grants.join(' ')}`);
 }
 
-/** Returns a check for each table and right if the statements on all tables fail; otherwise none. */
+/**
+ * Returns no statement if those on all tables succeed. Otherwise returns one for each table and right, to find the
+ * lacking rights.
+ */
 async function eachTableOrNone(ask: Query<ResultSets>, name: string): Promise<readonly Attempt[]> {
   try {
     for (const sql of allTables(name)) await ask(sql, []);
@@ -97,15 +101,15 @@ async function eachTableOrNone(ask: Query<ResultSets>, name: string): Promise<re
   }
 }
 
-/** The settings as one query returns them. */
+/** The settings of the server, and the store's tables that have a wrong engine. */
 export interface Settings extends Kept {
-  /** The version, e.g. `10.11.6-MariaDB`. */
+  /** The version of the server, e.g. `10.11.6-MariaDB`. */
   readonly version: string;
   readonly autocommit: boolean;
   readonly readOnly: boolean;
   readonly binlogFormat: string;
   readonly maxPacket: number;
-  /** The tables with an engine other than InnoDB. */
+  /** The store's tables whose engine is not InnoDB, which makes commits less durable. */
   readonly others: readonly string[];
 }
 
@@ -116,7 +120,11 @@ interface Kept {
   readonly syncLog: number;
 }
 
-/** Returns the name of the pool's database. @throws ConfigError if the pool names none. */
+/**
+ * Returns the name of the pool's database.
+ *
+ * @throws ConfigError if the pool names none.
+ */
 export async function databaseOf(who: string, ask: Query<ResultSets>): Promise<string> {
   const [[row] = []] = await ask('SELECT HEX(DATABASE()) AS name', []);
   const { name } = row ?? {};
@@ -159,7 +167,7 @@ function isTooOld(version: string): boolean {
   return number < (/mariadb/i.test(version) ? 10_006_000 : 8_000_019);
 }
 
-/** The default of MariaDB. Bytes: 16 MiB. */
+/** The smallest `max_allowed_packet` that the store accepts: the default of MariaDB. Bytes: 16 MiB. */
 const LEAST_PACKET = 16_777_216;
 
 type Wrong = readonly [is: (settings: Settings) => boolean, says: (settings: Settings) => string];
@@ -181,17 +189,25 @@ const WRONG: readonly Wrong[] = [
   ],
 ];
 
-/** Checks the settings. @throws ConfigError with the setting to change. */
+/**
+ * Checks the settings of the server.
+ *
+ * @throws ConfigError with the setting to change.
+ */
 export function checkSettings(settings: Settings): void {
   const wrong = WRONG.find(([is]) => is(settings));
   if (wrong) throw new ConfigError(`mysqlStore: ${wrong[1](settings)}`);
 }
 
-/** The values at which each commit is flushed to disk; 3 exists only in MariaDB, and flushes once more. */
+/**
+ * The values of `innodb_flush_log_at_trx_commit` at which each commit is flushed to disk. MariaDB's 3 flushes once
+ * more.
+ */
 const FLUSHES: readonly number[] = [1, 3];
 
 /**
- * Returns the durability of a commit. The server does not report here if a replica has it, so it is never `failover`.
+ * Returns the durability of a commit by the settings under which it ran. It is never `failover`, because the server
+ * does not report if a replica has the commit.
  */
 export function levelOf({ flush, hasLog, syncLog }: Kept): Durability {
   return FLUSHES.includes(flush) && (!hasLog || syncLog === 1) ? 'disk' : 'process';

@@ -1,5 +1,6 @@
-// Runs a batch: plans its jobs over known rows, commits, and plans again those whose rows others changed
-// (admission.md §8.3 to §8.13). Called by optimistic-store.ts and lease-due.ts; the backend loads and commits.
+// Runs a batch of store calls in rounds. A round plans the row changes of each call, commits them, and loads missing
+// rows. Calls whose rows another process changed are planned again (admission.md §8.3 to §8.13).
+// Called by optimistic-store.ts and lease-due.ts; the backend loads and commits.
 import { Fault } from '../../shared/errors.ts';
 import type { CommitResult, LoadResult, Row, RowId, Within } from '../backend.ts';
 import type { ProcessRow, RecordRow } from '../rules/rule-rows.ts';
@@ -22,58 +23,57 @@ import {
 import { PROCESSES, fitted, nameOf, unpacked } from './row-data.ts';
 import { unitOf } from './commit-unit.ts';
 
-/** A caller's plan; `resolve` or `reject` settles the caller's promise. */
+/** A call of the store that waits for its result. `resolve` or `reject` settles the caller's promise. */
 export interface QueuedPlan extends PlanRequest {
   readonly resolve: (answer: unknown) => void;
   readonly reject: (error: unknown) => void;
 }
 
-/** The state that all batches of a store share. */
 export interface Shared {
   readonly clock: StoreClock;
   readonly rows: Remembered;
   readonly counts: CountBook;
   readonly nextVersion: () => number;
-  /** Returns a number that is at least 0 and below 1. */
+  /** Returns a number that is at least 0 and below 1. It spreads the retries of several processes. */
   readonly random: () => number;
 }
 
-/** The rows as this process wrote them last, by `nameOf`. */
+/** Rows as this process last wrote them, by `nameOf`. Calls use them as guesses, which commits check. */
 export interface Remembered {
   readonly get: (name: string) => Pick<Entry, 'version' | 'stored'> | undefined;
   readonly put: (entry: Entry) => void;
-  /** Forgets a row that others have changed, because the next plan would guess wrong too. */
+  /** Forgets a row that another process has changed, because a guess from the remembered row would be wrong again. */
   readonly forget: (name: string) => void;
 }
 
 export interface CountBook {
-  /** Returns a count by `scopeName`. */
+  /** Returns the last known counts of a scope (a sender or one key id), by its `scopeName`, if any are known. */
   readonly get: (name: string) => KnownCount | undefined;
   readonly nonces: () => number;
   readonly put: (result: LoadResult) => void;
-  /** Returns when a scope was last swept, by `sweepName`; undefined: not lately. Unix ms, by the store's clock. */
+  /** Returns the time (Unix ms, store's clock) of the last deletion of a set's expired rows, by `sweepName`. */
   readonly sweptAt: (name: string) => number | undefined;
   readonly noteSwept: (name: string, now: number) => void;
 }
 
-/** The most tries of one job whose rows others changed, and the most rounds of a batch without an answer (§8.13). */
+/** The largest number of tries of a call, and of successive rounds that answer no call (admission.md §8.13). */
 const MOST_TRIES = 96;
 
-/** The first try that is preceded by a pause: by then several processes are writing the same rows. */
+/** After this many failed tries of a call, a pause precedes each round, as other processes write the same rows. */
 const PAUSED_TRY = 3;
 const PAUSE_MS = 2;
 const LONGEST_PAUSE_MS = 40;
 
-/** The most expired rows that are deleted before an accept is refused over a cap. */
+/** The largest number of expired rows that one deletion removes before a sender near a cap is checked. */
 const SWEEP_MOST = 4096;
 
-/** Rows that were loaded already, and when they were asked for, by `performance.now()`. */
+/** Rows that were already loaded, and the time at which the database was asked for them, by `performance.now()`. */
 export interface Known {
   readonly result: LoadResult;
   readonly since: number;
 }
 
-/** Plans and commits until each job has its answer. Never rejects. */
+/** Runs rounds until each call has its result or error. The returned promise never rejects. */
 export async function runJobs(
   requests: readonly QueuedPlan[],
   within: Within,
@@ -125,7 +125,7 @@ function newBatch(shared: Shared): Batch {
   };
 }
 
-/** Plans the jobs, commits and loads once. @returns the jobs that have to be planned again. */
+/** Plans calls, commits their changes, and loads rows that other calls lack. Returns the calls to plan again. */
 async function runRound(
   requests: readonly QueuedPlan[],
   batch: Batch,
@@ -140,7 +140,7 @@ async function runRound(
   batch.old.clear();
   const since = performance.now();
   const committing = units.length > 0 ? within.commit({ at: now, units, counts }) : undefined;
-  // Both run at the same time: the commit need not wait for the rows that other plans have to load.
+  // The commit and the load run at the same time, because the commit does not need the rows that other calls lack.
   const [committed, loaded] = await Promise.allSettled([
     committing,
     lookUp(needs, { batch, within, shared, since }),
@@ -155,11 +155,11 @@ async function runRound(
 interface Planned {
   readonly drafts: readonly Draft[];
   readonly needs: readonly Need[];
-  /** Jobs whose rows have to be loaded. */
+  /** Calls that cannot be planned before further rows are loaded. */
   readonly waiting: readonly QueuedPlan[];
 }
 
-/** Plans one job after the other. Each sees the rows as the jobs before it have left them. */
+/** Plans the calls one after another. Each sees the rows as the calls before it in this round have left them. */
 function planAll(requests: readonly QueuedPlan[], batch: Batch, now: number): Planned {
   const drafts = new Set<Draft>();
   const needs: Need[] = [];
@@ -185,18 +185,18 @@ function planAll(requests: readonly QueuedPlan[], batch: Batch, now: number): Pl
   return { drafts: [...drafts], needs, waiting };
 }
 
-/** Returns the guessed rows under an answer that commits nothing: they have to be read from the store (§8.7). */
+/** Returns the guessed rows on which a result depends that no commit will check (admission.md §8.7). */
 function guesses(request: QueuedPlan, { reads, writes }: Attempt): readonly Entry[] {
   if (writes.size > 0 || request.isBarrier(request.answer)) return [];
   return [...reads].filter(({ isVerified, writer }) => !isVerified && !writer);
 }
 
-/** True if an answer needs no commit, and depends on nothing that a plan of this round has written. */
+/** True if a call can be answered now: it needs no commit, and depends on no uncommitted change of this round. */
 function isAnswerable(request: QueuedPlan, { reads, writes }: Attempt): boolean {
   return writes.size === 0 && !request.isBarrier(request.answer) && ![...reads].some(({ writer }) => writer);
 }
 
-/** Joins a plan with the drafts whose writes it has read, so that they commit together (admission.md §8.12). */
+/** Combines a call with the calls whose uncommitted changes it read: all take effect or none (admission.md §8.12). */
 function join(drafts: Set<Draft>, request: QueuedPlan, attempt: Attempt): void {
   const others = new Set<Draft>();
   for (const { writer } of attempt.reads) if (writer) others.add(writer);
@@ -217,7 +217,7 @@ function join(drafts: Set<Draft>, request: QueuedPlan, attempt: Attempt): void {
   drafts.add(draft);
 }
 
-/** Loads the rows that plans have asked for. Near a cap, expired rows are deleted first. */
+/** Loads the rows, bodies and counts that calls lack. If a sender is near a cap, first deletes expired rows. */
 async function lookUp(
   needs: readonly Need[],
   { batch, within, shared }: Context,
@@ -227,7 +227,7 @@ async function lookUp(
     await within.sweep(scope, SWEEP_MOST);
     batch.swept.add(name);
     shared.counts.noteSwept(name, shared.clock.now());
-    // The sweep deleted rows, so earlier counts are wrong.
+    // Counts that were read earlier include the deleted rows, so they are read again.
     batch.fresh.clear();
   }
   if (processes.size > 0) await lookUpProcesses([...processes], batch, within);
@@ -242,7 +242,7 @@ async function lookUp(
   return result;
 }
 
-/** Loads rows of processes apart: they may be kept elsewhere than a sender's rows, and commits do not check them. */
+/** Loads the rows of processes by themselves, because they belong to no sender. Commits do not check these rows. */
 async function lookUpProcesses(ids: readonly string[], batch: Batch, within: Within): Promise<void> {
   const rows = ids.map((id): RowId => ({ scope: PROCESSES, kind: 'process', id: fitted(id) }));
   const found = await within.load({ rows, bodies: [], counts: [] });
@@ -253,7 +253,7 @@ async function lookUpProcesses(ids: readonly string[], batch: Batch, within: Wit
   }
 }
 
-/** Notes that the store has no such row, until a loaded row says otherwise. */
+/** Notes in the batch that the store lacks a row; `note` corrects this if a reply has it. Uncommitted rows stay. */
 function verifyAbsent(batch: Batch, id: Entry['id']): void {
   const name = nameOf(id);
   const entry = batch.entries.get(name);
@@ -271,7 +271,7 @@ const ABSENT = {
   waiters: undefined,
 } as const;
 
-/** Takes over rows as the store has them. Rows that a plan of this round has written are left to `settle`. */
+/** Takes over a reply's rows, counts and clock. Rows with uncommitted changes are skipped: `settle` updates them. */
 function note(batch: Batch, shared: Shared, result: LoadResult, since: number): void {
   shared.clock.seen(result.now, since);
   shared.counts.put(result);
@@ -295,7 +295,7 @@ function note(batch: Batch, shared: Shared, result: LoadResult, since: number): 
   for (const task of tasks) task.waiters = waitersIn(batch, task, result.rows);
 }
 
-/** Finds the records that wait for a task: a load of the task's row brings the two oldest with it. */
+/** Returns the stored events that wait for a task. A load of the task's row also loads the two oldest of them. */
 function waitersIn(batch: Batch, task: Entry, rows: readonly Row[]): Waiters {
   const first: Entry[] = [];
   for (const row of rows) {
@@ -305,7 +305,7 @@ function waitersIn(batch: Batch, task: Entry, rows: readonly Row[]): Waiters {
     if (!entry || !record?.task || record.parkedUntil === 0) continue;
     if (fitted(record.task.id) === task.id.id) first.push(entry);
   }
-  // Some may have been loaded by name, so they are not in order.
+  // Records that were loaded by name may stand anywhere in the reply, so all are sorted, the oldest first.
   const insertedAt = ({ stored }: Entry): number => (stored as RecordRow).insertedAt;
   first.sort((one, other) => insertedAt(one) - insertedAt(other));
   return { first, areAll: first.length < 2 };
@@ -319,7 +319,7 @@ interface Context {
   readonly since: number;
 }
 
-/** Answers the jobs whose plans were committed. @returns those whose rows others have changed. */
+/** Answers committed calls. Returns the calls to plan again, because other processes changed their rows. */
 async function settle(
   drafts: readonly Draft[],
   committed: PromiseSettledResult<CommitResult | undefined>,
@@ -330,7 +330,7 @@ async function settle(
   return [];
 }
 
-/** Answers the jobs of a commit that failed as a whole, or tries them apart. */
+/** Rejects the calls of a commit that failed; runs them separately instead if the data of one may be the cause. */
 async function rolledBack(
   drafts: readonly Draft[],
   reason: unknown,
@@ -340,16 +340,17 @@ async function rolledBack(
   const requests = drafts.flatMap((draft) => draft.jobs as QueuedPlan[]);
   if (requests.length === 1 || !within.isAboutOne(reason)) failAll(requests, reason);
   else if (drafts.length > 1) {
-    // Wrong data of one sender must not fail the others, so each draft is tried alone.
+    // Each draft runs alone, so that wrong data of one sender does not fail the calls of others.
     await Promise.all(drafts.map((draft) => runJobs(draft.jobs as QueuedPlan[], within, shared)));
   } else for (const request of requests) await runJobs([request], within, shared);
 }
 
-/** Takes over committed drafts. @returns jobs whose rows others changed, or all jobs if the plans' time was wrong. */
+// Answers the calls of drafts (plans that commit together) that the store has committed. Returns the calls to plan
+// again: others changed their rows, or the time that the plans used was wrong (`isOld`).
 function taken(drafts: readonly Draft[], result: CommitResult, context: Context): readonly QueuedPlan[] {
   const { batch, shared, since } = context;
   const refused = new Set(result.isOld ? drafts.keys() : result.refused);
-  // Committed drafts come first: undoing a refused draft may touch the same rows.
+  // Committed drafts (plans that commit together) are handled first: undoing a refused one may reset rows they wrote.
   for (const [place, draft] of drafts.entries()) {
     if (refused.has(place)) continue;
     keep(draft, shared);
@@ -370,7 +371,7 @@ function taken(drafts: readonly Draft[], result: CommitResult, context: Context)
   return again;
 }
 
-/** Forgets the rows of a refused draft: others have changed them. */
+/** Forgets all rows that a refused draft (plans that commit together) used, because others have changed some. */
 function forget({ reads, writes }: Draft, batch: Batch, shared: Shared): void {
   for (const { id, name } of [...reads, ...writes.keys()]) {
     verifyAbsent(batch, id);
@@ -394,6 +395,6 @@ function keep({ reads, writes, next }: Draft, shared: Shared): void {
     entry.isVerified = true;
     shared.rows.put(entry);
   }
-  // A task that is polled often has no row until an event makes one. So its absence is remembered too.
+  // A task that is polled often has no row until an event of it is stored. So the absence of its row is remembered too.
   for (const entry of reads) if (entry.id.kind === 'task' && !entry.stored) shared.rows.put(entry);
 }

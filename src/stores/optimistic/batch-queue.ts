@@ -1,16 +1,16 @@
-// Collects the calls of one turn of the event loop into batches, and limits how many run at once (admission.md
-// §8.12).
+// Collects the store calls of one turn of the event loop into batches, and limits how many batches run at the same time
+// (admission.md §8.12).
 // Called by optimistic-store.ts, which runs each batch with batch-commit.ts.
 import { Fault } from '../../shared/errors.ts';
 import type { Scope } from '../backend.ts';
 import type { QueuedPlan } from './batch-commit.ts';
 
-/** A job that waits for its batch. */
+/** A call of the store that waits for its batch. */
 export interface Queued extends QueuedPlan {
   readonly sender: string;
-  /** The bytes of the event's body, and an estimate of the other rows that the job writes. */
+  /** The bytes of the event's body, plus an estimate of the other rows that the call writes. */
   readonly bytes: number;
-  /** The scopes to which the job adds rows. */
+  /** The sets of rows to which the call may add: those of its sender, and the nonces of its key id. */
   readonly scopes?: readonly Scope[];
   readonly since: number;
 }
@@ -18,34 +18,35 @@ export interface Queued extends QueuedPlan {
 export interface BatchOptions {
   /** Runs a batch. Never rejects. */
   readonly run: (requests: readonly Queued[]) => Promise<void>;
-  /** The most batches that run at once; with `bySender`, the most for each sender. */
+  /** The largest number of batches that run at the same time; with `bySender`, of each sender. */
   readonly lanes: number;
   readonly bySender: boolean;
-  /** Ms. */
+  /** The longest time that a call waits for its batch to begin. Ms. */
   readonly timeoutMs: number;
 }
 
 /**
- * Batches of calls. Jobs that are added in one turn of the event loop, or while all lanes are busy, share a batch. A
- * batch is one round trip and one commit. A job that comes alone is sent alone. A lane runs one batch at a time.
+ * Groups calls into batches; a batch is one round trip and one commit. At most `lanes` batches run at the same time.
+ * Calls that are added in one turn of the event loop, or while all lanes are busy, share a batch. A call that comes
+ * alone is sent alone.
  */
 export interface Batches {
   readonly add: (request: Queued) => void;
-  /** Resolves when no job waits and no batch runs. */
+  /** Resolves when no call waits and no batch runs. */
   readonly idle: () => Promise<void>;
 }
 
 /**
- * The most jobs and bytes of one batch. They bound how long a batch holds its locks, and how long one job waits for
- * the others in it.
+ * The largest numbers of calls and of bytes in one batch. These limits bound how long a batch holds its locks, and how
+ * long one call waits for the other calls of its batch.
  */
 const MOST_JOBS = 64;
 const MOST_BYTES = 4 * 1_048_576;
 
-/** The fewest jobs of a batch when waiting jobs are divided among lanes: fewer are not divided. */
+/** Up to this number, waiting calls share one batch, and are not divided among the free lanes. */
 const LEAST_SHARE = 16;
 
-/** The most jobs that wait. Without a bound a slow server would fill this process's memory. */
+/** The largest number of calls that may wait. Without a bound a slow server would fill this process's memory. */
 const MOST_WAITING = 10_000;
 
 interface Scheduler {
@@ -55,7 +56,7 @@ interface Scheduler {
 interface Queue {
   readonly jobs: Queued[];
   busy: number;
-  /** True if a running batch consists of one job that is too large to share a batch. */
+  /** True while a call runs that is too large to share a batch with others. */
   hasLarge: boolean;
 }
 
@@ -67,8 +68,8 @@ export function createBatches(options: BatchOptions): Batches {
   let running = 0;
   let waiting = 0;
   let isScheduled = false;
-  // Read when `createBatches` is called, because not every runtime has it. A fake clock that a caller installs later
-  // must not delay accepts.
+  // `setImmediate` is read when a store is created, so that a fake clock which a caller installs later does not delay
+  // calls of `accept`. Not every runtime has it.
   const { setImmediate: atEndOfTurn = (run: () => void) => setTimeout(run) } = globalThis as Scheduler;
 
   const serve = async (queue: Queue, batch: readonly Queued[]): Promise<void> => {
@@ -80,7 +81,8 @@ export function createBatches(options: BatchOptions): Batches {
     running -= 1;
     schedule();
   };
-  // Starts in the next turn of the event loop. By then, callers that were just answered have made their next call.
+  // Starts batches in the next turn of the event loop. By then, callers that were just answered have made their next
+  // call, which can share a batch.
   const schedule = (): void => {
     if (isScheduled) return;
     isScheduled = true;
@@ -125,15 +127,18 @@ export function createBatches(options: BatchOptions): Batches {
   };
 }
 
-/** Divides the waiting jobs among the free lanes, so that one batch is prepared while another runs. */
+/**
+ * Returns the number of calls that the next batch may take. Waiting calls are divided among the free lanes, so that one
+ * batch is prepared while another runs.
+ */
 function shareOf(waiting: number, free: number): number {
   if (free === Infinity) return MOST_JOBS;
   return Math.min(MOST_JOBS, Math.max(LEAST_SHARE, Math.ceil(waiting / free)));
 }
 
 /**
- * Takes the next batch in the order of arrival, but no large job while another large one runs. Jobs that waited
- * longer than `timeoutMs` are rejected.
+ * Takes the next batch from the queue, in the order of arrival. While a call runs that is too large to share a batch,
+ * other such calls are skipped. Calls that waited longer than `timeoutMs` are rejected.
  */
 function take(
   { jobs, hasLarge }: Queue,

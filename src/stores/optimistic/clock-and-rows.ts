@@ -1,28 +1,34 @@
-// The store's time as this process knows it (admission.md §8.8), and the state of a store: open or closed (§2.13).
+// Computes the store's time from its last reply (admission.md §8.8), and keeps a store's state: open or closed (§2.13).
 // Called by optimistic-store.ts. batch-commit.ts reads and sets the time, and SQLite uses the same state.
 import { Fault } from '../../shared/errors.ts';
 import type { Backend } from '../backend.ts';
 import { type StepWatch, stepWatch } from '../step-watch.ts';
 
-/** The store's time as this process knows it. `told` adds to an answer if the store's clock was set back. */
+/**
+ * The store's time as this process computes it from the last reply. The method `told` adds to a store's answer by how
+ * many ms the store's clock was set back.
+ */
 export interface StoreClock extends Pick<StepWatch, 'told'> {
   /**
-   * Takes a time that the store reported. A reply that took long gives an older time than the one that is known, and
-   * is ignored. Unix ms, with the offset.
+   * Takes over a time that the store reported, Unix ms, with the offset. A slow reply reports an older time than the
+   * known one, and is ignored.
    *
    * @param since the time at which the store was asked, by `performance.now()`.
-   * @param isRight true if the store refused a plan because its time was wrong: then the time is always taken.
+   * @param isRight true if the store refused a commit because this process's time was wrong. Then the time is never
+   *   ignored.
    */
   readonly seen: (now: number, since: number, isRight?: boolean) => void;
   /**
-   * Returns the store's time. Between two replies it can be ahead of the store's own time only by the drift of the
-   * two clocks. So leases that are planned with it become shorter, not longer (admission.md §8.8). Unix ms, with the
-   * offset.
+   * Returns the store's time, Unix ms, with the offset. Between two replies it exceeds the store's own time at most by
+   * the drift of the two clocks. So leases that are computed with it become shorter, not longer (admission.md §8.8).
    */
   readonly now: () => number;
 }
 
-/** The time for which the best reply is used; after that the two clocks may have drifted apart. Ms. */
+/**
+ * A reported time that is earlier than the computed one is ignored for this long after a reply. Later it is taken over,
+ * because the two clocks may have drifted apart. Ms.
+ */
 const BEST_MS = 1000;
 
 /**
@@ -48,9 +54,11 @@ export function storeClock(clockOffsetMs: () => number): StoreClock {
   };
 }
 
-/** The state of a store: open or not, and the work that is running. */
+/** The state of a store (open or not), and the work that is running in it. */
 export interface State {
-  /** Opens the store, also after a `close`, which it waits for. A second call does nothing. */
+  /**
+   * Opens the store. After a `close` it first waits until the store is closed. It does nothing if the store is open.
+   */
   readonly open: () => Promise<void>;
   /**
    * Checks that the store is open.
@@ -58,7 +66,7 @@ export interface State {
    * @throws Fault `store_unavailable` before `open` and after `close`.
    */
   readonly check: () => void;
-  /** Runs work that `close` waits for. */
+  /** Runs `work`; a `close` that is called meanwhile waits for its end. */
   readonly during: <T>(work: () => Promise<T>) => Promise<T>;
   /**
    * Closes the store to new work. Resolves when running work has ended and the backend is released. It may be called
@@ -83,7 +91,7 @@ export function stateOf(backend: Pick<Backend, 'name' | 'open' | 'close'>): Stat
   const begin = async (): Promise<void> => {
     try {
       await backend.open();
-      // If `close` was called meanwhile, the store stays closed.
+      // If `close` was called while the backend was being opened, the store stays closed.
       if (closing === undefined) state = 'open';
     } finally {
       opening = undefined;
@@ -103,7 +111,7 @@ export function stateOf(backend: Pick<Backend, 'name' | 'open' | 'close'>): Stat
     if (closing) {
       const before = closes;
       await closing.catch(() => undefined);
-      // If `close` was called again meanwhile, the store stays closed.
+      // If `close` was called again during this wait, the store stays closed.
       if (closes !== before) return check();
     }
     if (state !== 'open') await (opening ??= begin());

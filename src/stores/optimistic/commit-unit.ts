@@ -1,4 +1,5 @@
-// Turns a draft into the unit that a backend commits, with the values that it indexes (admission.md §8.3, §8.15).
+// Turns planned row changes into the unit that a backend commits whole or not at all, with indexed values (admission.md
+// §8.3, §8.15).
 // Called by batch-commit.ts. SQLite and the backends also use the index values of rows and of due registrations.
 import type { Expected, RowKind, Unit, Write } from '../backend.ts';
 import type { RegistrationKind, RegistrationRow } from '../store.ts';
@@ -8,7 +9,7 @@ import type { Draft, Entry } from './plan-rows.ts';
 import type { AnyRow } from './row-data.ts';
 import { fitted, isRegistration, packed } from './row-data.ts';
 
-/** Makes the unit of a draft: the rows that it only read, and those that it writes. */
+/** Makes the unit of a draft (plans that commit together): the rows that are only compared, and the rows to write. */
 export function unitOf(draft: Draft): Unit {
   const { reads, writes, next } = draft;
   const expects: Expected[] = [];
@@ -22,14 +23,15 @@ const isTask = (kind: string, _row: AnyRow): _row is TaskRow & { waiting: boolea
 const isOfRegistration = (kind: RowKind, _row: AnyRow): _row is RegistrationRow => isRegistration(kind);
 
 /**
- * Makes `Write.waitsFor` for a registration row that has a due time. The text sorts by the time, and never equals a
- * task's id (`columnText`). So these rows need no index of their own, and searches for records never meet them.
+ * Makes the `Write.waitsFor` of a registration's row: its due time as a text that sorts by the time. No task's id
+ * equals it, because `columnText` encodes ids that begin with U+0001. So due registrations need no index of their own,
+ * and searches for waiting events never find them.
  */
 export function turnText(kind: RegistrationKind, dueAt: number): string {
   return `\u0001${TURN_LETTER[kind]}${String(dueAt).padStart(TURN_DIGITS, '0')}`;
 }
 
-/** The letter of each kind, so that the rows of a kind are one range of texts. */
+/** The letter of each kind of registration in a `turnText`, so that the texts of a kind form one range. */
 const TURN_LETTER: Readonly<Record<RegistrationKind, string>> = {
   move: 'm',
   operation: 'o',
@@ -40,14 +42,14 @@ const TURN_LETTER: Readonly<Record<RegistrationKind, string>> = {
   watch: 'w',
 };
 
-/** The digits of the largest integer that a number holds exactly. */
+/** The number of digits of the largest integer that a JavaScript number holds exactly. */
 const TURN_DIGITS = 16;
 
 export type TextRange = readonly [from: string, to: string];
 
 /**
- * Returns the two ranges of `Write.waitsFor` that are due: rows whose time has come, and rows whose time is too far
- * ahead.
+ * Returns the two ranges of `Write.waitsFor` in which rows are due. `come`: their time has come. `far`: their time is
+ * over `longestMs` ahead, so it was set before the store's clock was set back.
  */
 export function turnRanges(
   kind: RegistrationKind,
@@ -62,7 +64,7 @@ export function turnRanges(
   ];
 }
 
-/** Returns the time in a `turnText`. Unix ms. */
+/** Returns the due time, Unix ms, that `turnText` wrote into a text. */
 export function turnIn(text: string): number {
   return Number(text.slice(-TURN_DIGITS));
 }
@@ -70,7 +72,8 @@ export function turnIn(text: string): number {
 type Indexed = Pick<Write, 'dueAt' | 'suspect' | 'list' | 'waitsFor' | 'link' | 'bytes' | 'expiresAt'>;
 
 /**
- * Returns the values by which a row is searched and counted. `named` turns the id of another row into its row name.
+ * Returns the values by which a backend searches and counts a row. `named` converts the id of another row to the form
+ * that row names contain.
  */
 export function indexed(kind: RowKind, row: AnyRow, named: (id: string) => string = fitted): Indexed {
   const { expiresAt } = row;

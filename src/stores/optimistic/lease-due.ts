@@ -1,5 +1,5 @@
 // Leases due events to a worker for every backend but memory and SQLite (admission.md §4.12, §8.15).
-// Called by optimistic-store.ts as `StoreInbox.lease`; each record is decided by `leaseOne` of the rules.
+// Called by optimistic-store.ts as `StoreInbox.lease`; `leaseOne` of the rules decides about each event.
 import type { Backend, DueRequest, DueResult } from '../backend.ts';
 import type { LeasedEvent, LeaseDueRequest, LeaseDueResult } from '../store.ts';
 import { isExcepted, leasedEvent, leaseOne, type Looked, type RecordName } from '../rules/claim.ts';
@@ -13,26 +13,26 @@ import { type Known, runJobs, type Shared } from './batch-commit.ts';
 import { idOf, nameOf } from './row-data.ts';
 
 /**
- * The most candidates of one call of `lease`, and the time for which they are reserved for it (admission.md §8.15).
- * Ms: 1 s.
+ * The largest number of due events that one call of `lease` examines, and the time for which it reserves them
+ * (admission.md §8.15). Ms: 1 s.
  */
 const LOOK_MOST = 256;
 const HOLD_MS = 1000;
 
 /**
- * The sender whose event was examined last. The next call begins with the sender that follows, so that each has its
- * turn.
+ * The sender whose event was examined last. The next call begins with the sender that follows by name, so that senders
+ * take turns.
  */
 export interface SenderTurn {
   last: string;
 }
 
 /**
- * Leases events for `StoreInbox.lease`. It reserves due rows for a moment so that other workers skip them. It plans
- * each, and leases those whose plans commit. If many cannot run, it queries again: those that cannot run are no
- * longer due.
+ * Leases due events to a worker, for `StoreInbox.lease`. The found events are first reserved for a moment, so that
+ * other workers skip them. Then a lease of each is planned and committed. Events that cannot run now are no longer due,
+ * and further queries look for others in their place.
  *
- * @throws ConfigError for a `leaseMs` that is not a length of time.
+ * @throws ConfigError for a `leaseMs` that is not above 0 and at most 10 min.
  */
 export async function leaseDue(
   backend: Backend,
@@ -45,7 +45,8 @@ export async function leaseDue(
   const taken: Taken = { events: [], died: [], stale: [], nextDueMs: undefined, suspectDue: false };
   for (let looked = 0; looked < LOOK_MOST && taken.events.length < asked.max;) {
     const max = Math.min(asked.max - taken.events.length, LOOK_MOST - looked);
-    // If the store's clock is set back between two queries, the events leased by the first are due again.
+    // Events that this call has leased are excluded, because they are due again if the store's clock is set back
+    // meanwhile.
     const except = [...(asked.except ?? []), ...taken.events];
     const found = await look(backend, shared, { ...asked, max, except }, turn, taken);
     if (found === 0) break;
@@ -56,9 +57,10 @@ export async function leaseDue(
 }
 
 /**
- * Queries due rows once and leases them.
+ * Queries due events once, and leases them.
  *
- * @returns the number of rows that it planned; 0 if no more are due now.
+ * @returns the number of examined events. 0 ends the search: no more are due, or an error came after events were
+ *   leased or became DEAD.
  */
 async function look(
   backend: Backend,
@@ -85,17 +87,19 @@ async function look(
   return 0;
 }
 
-/** The results of all queries of one call. */
+/** The combined results of all queries of one call of `lease`. */
 interface Taken {
   readonly events: LeasedEvent[];
   readonly died: RecordName[];
   readonly stale: RecordName[];
-  /** As the last query returned it. */
+  /** The time until the next event comes due, as the last query returned it. */
   nextDueMs: number | undefined;
   suspectDue: boolean;
 }
 
-/** Lowers `nextDueMs` to the length of the new leases: their events may be due again when these end. */
+/**
+ * Lowers `nextDueMs` to the length of the new leases, because the leased events may be due again when the leases end.
+ */
 function lookAgainFor(taken: Taken, leaseMs: number): void {
   if (taken.events.length > 0) taken.nextDueMs = Math.min(taken.nextDueMs ?? Infinity, leaseMs);
 }
@@ -122,7 +126,10 @@ function resultOf({ events, died, stale, nextDueMs, suspectDue }: Taken): LeaseD
 /** A worker's request, and the time at which its call began, by `performance.now()`. */
 type Asked = LeaseDueRequest & { readonly since: number };
 
-/** Returns undefined if a query fails after events were leased: these are kept. Otherwise rejects. */
+/**
+ * Queries due events. Returns undefined if the query fails after other events were leased or became DEAD, so that the
+ * caller still learns of these. Otherwise rejects with the error.
+ */
 async function dueRows(
   backend: Backend,
   request: DueRequest,
@@ -142,7 +149,7 @@ interface FoundDue extends Known {
 
 interface LeaseFound {
   readonly came: readonly Looked[];
-  /** Errors of rows that could not be leased: these rows stay due. */
+  /** The errors of events that could not be leased. These events stay due. */
   readonly faults: readonly unknown[];
 }
 
@@ -181,8 +188,8 @@ async function leaseFound(
 }
 
 /**
- * Applies `leaseOne` to a record that was due when it was found. If this very call has leased it and the reply was
- * lost, the lease is returned again.
+ * Leases a record (a stored event) that was due when it was queried. If this same call has already leased it, and only
+ * the reply was lost, returns that lease again.
  */
 function leaseFoundRecord(rows: Rows, { sender, key }: RecordName, request: Asked, now: number): Looked {
   const found = rows.record(sender, key, now);
@@ -196,8 +203,8 @@ function leaseFoundRecord(rows: Rows, { sender, key }: RecordName, request: Aske
 }
 
 /**
- * True if the call itself took longer than a lease, because the store was unreachable. Leases and rows of processes
- * may have run out only because they could not be renewed. Their owners get time to renew them.
+ * True if a lease that has run out must not be taken over, because the store was unreachable for longer than a lease.
+ * The owner of the lease could not renew it either, and gets time to do so.
  */
 function isAway({ since, leaseMs }: Asked, { state }: RecordRow): boolean {
   return state === 'leased' && performance.now() - since > leaseMs;

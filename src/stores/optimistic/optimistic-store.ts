@@ -1,4 +1,5 @@
-// Makes a store of a `Backend`: runs the rules as plans over loaded or guessed rows, and commits them (admission.md §8.1).
+// Makes a store of a `Backend`: runs the rules over loaded or guessed rows, and commits the changes if these rows are
+// unchanged (admission.md §8.1).
 // Called by the Postgres, MySQL and Redis stores, and by users who write a backend.
 import { unlessAborted } from '../../shared/time-limits.ts';
 import type {
@@ -31,11 +32,11 @@ import { idOf, PROCESSES, scopeName, unpacked } from './row-data.ts';
 import { stateOf, storeClock } from './clock-and-rows.ts';
 
 /**
- * Makes versions by counting up from a random number of 52 bits. No version repeats, even if a row is deleted and
- * inserted again (admission.md §8.6).
+ * Makes versions of rows by counting up from a random number of 52 bits. No version repeats, even if a row is deleted
+ * and inserted again (admission.md §8.6).
  */
 export function versions(): () => number {
-  // Drawn when the first version is made: workerd gives no random values while a module is loaded.
+  // The random number is drawn with the first version, because workerd gives no random values while a module is loaded.
   let last: number | undefined;
   return () => {
     last = ((last ?? random52()) + 1) % 2 ** 52;
@@ -48,9 +49,9 @@ function random52(): number {
   return (high % 2 ** 20) * 2 ** 32 + low;
 }
 
-/** Options of `storeOf`: the clock offset and the source of random numbers, which tests control. */
+/** Options of `storeOf`: an offset of the store's clock, and the source of random numbers. Tests control both. */
 export interface DriverOptions {
-  /** Returns the offset that is added to the store's own time, ms. The backend must use the same. */
+  /** Returns the offset that is added to the store's own time, ms. The backend must add the same offset. */
   readonly clockOffsetMs: () => number;
   /** Returns a number in [0, 1) that spreads the retries of several processes. */
   readonly random: () => number;
@@ -61,7 +62,9 @@ export type DrivenStore<Tx> = Store<Tx> &
   Required<Pick<Store<Tx>, typeof Symbol.asyncDispose>> & {
     readonly inbox: StoreInbox;
     /**
-     * Deletes all expired rows in the named scopes.
+     * Deletes all expired rows of the given scopes. A scope is all rows of a sender, or the nonces of one of its key
+     * ids.
+     *
      * @returns the number of deleted rows.
      */
     readonly sweep: (scopes: readonly Scope[]) => Promise<number>;
@@ -69,25 +72,28 @@ export type DrivenStore<Tx> = Store<Tx> &
 
 const always = (): boolean => true;
 
-/** A repeated end gets a 2xx, so it needs a durable commit as well. */
+/**
+ * The conditions of a call that ends the run of an event. Even a repeated call, which writes nothing, can lead to a
+ * 2xx. So each result but `lost` needs a durable commit.
+ */
 const ENDING: Ask = { isBarrier: (answer) => answer !== 'lost', guessesAbsent: false };
 
 const ENDED: ReadonlySet<unknown> = new Set(['applied', 'stale', 'dead']);
 
 /**
- * One of 64 accepts sweeps the scopes that it adds to. It deletes at most 1,024 expired rows of each, which is more
- * than 64 accepts add.
+ * One call in 64 of those that add rows, chosen at random, deletes expired rows of its sender and key id. It deletes at
+ * most 1,024 of each, which is more than 64 accepts add.
  */
 const SWEEP_EVERY = 64;
 const SWEEP_MOST = 1024;
 
-/** The most expired rows that one step of `sweep` deletes, so that each step is short. */
+/** The largest number of expired rows that one request to the backend deletes, so that each request is short. */
 const SWEEP_STEP = 500;
 
 /**
- * Creates a store for a database that this package has no store for. You write a `Backend`, which reads rows and
- * replaces unchanged ones; the store adds all the rules of `Store`. Test it with `describeStoreContract`. Unstable,
- * as `Backend` is.
+ * Creates a store for a database that this package has no store for. You write a `Backend`, which reads rows, and
+ * replaces rows that are unchanged since they were read; the store adds all the rules of `Store`. Test your backend
+ * with `describeStoreContract`. Unstable, as `Backend` is.
  * @throws Fault, from its methods, `store_unavailable` or `not_durable` as in `Store`.
  * @example
  * ```ts
@@ -158,7 +164,8 @@ export function storeOf<Tx>(backend: Backend<Tx>, options: DriverOptions): Drive
     },
     accept: (request) =>
       run(request.sender, (rows, now) => clock.told(accept(rows, request, now)), {
-        // A refusal over a cap is committed too, because counts and rows may have been read at different times.
+        // Even a refusal over a cap needs a commit, which checks it: counts and rows may have been read at different
+        // times.
         isBarrier: always,
         guessesAbsent: true,
         limits: request.limits,
@@ -233,7 +240,7 @@ export function storeOf<Tx>(backend: Backend<Tx>, options: DriverOptions): Drive
   });
 }
 
-/** Runs one plan on its own, outside the batches. */
+/** Runs one plan (a function that decides row changes) by itself, outside the batches. */
 function runOne<T>(plan: Plan<T>, ask: Ask, within: Within, shared: Shared): Promise<T> {
   return new Promise((resolve, reject) => {
     void runJobs([queuedPlan(plan, ask, resolve, reject)], within, shared);
@@ -241,8 +248,8 @@ function runOne<T>(plan: Plan<T>, ask: Ask, within: Within, shared: Shared): Pro
 }
 
 /**
- * Deletes expired rows of a random part of the scopes to which the requests add rows. So the number of rows does not
- * grow without bound. It never rejects.
+ * Deletes expired rows of the senders and key ids of some requests, chosen at random. So the number of rows does not
+ * grow without bound. The returned promise never rejects.
  */
 async function sweepSome(
   requests: readonly Queued[],
@@ -288,10 +295,14 @@ async function counts(backend: Backend): Promise<readonly InboxCount[]> {
   });
 }
 
-/** The bytes that a job is estimated to write for each media buy of a report, which names up to 10,000. */
+/**
+ * The estimated bytes that are written for each media buy that a delivery report names. A report names up to 10,000.
+ */
 const WINDOW_BYTES = 1024;
 
-/** The bytes that a job is estimated to write for a row that keeps states: the row is always written whole. */
+/**
+ * The estimated bytes of a row that keeps the last states of a media buy or subscription. It is always written whole.
+ */
 const STATES_BYTES = 65_536;
 
 const bytesOf = ({ event }: AcceptRequest): number =>
@@ -301,7 +312,9 @@ const bytesOf = ({ event }: AcceptRequest): number =>
       (event.state?.holder ? STATES_BYTES : 0)
     : 0;
 
-/** The bytes that a run over registrations is estimated to write: its rows are not known before it is planned. */
+/**
+ * The estimated bytes that one call of `registrations.run` writes. The rows are not known before the call is planned.
+ */
 const ROW_BYTES = 262_144;
 
 type RunPlan = <T>(sender: string, plan: Plan<T>, ask: Ask) => Promise<T>;
@@ -309,7 +322,7 @@ type Direct = <T>(work: () => Promise<T>) => Promise<T>;
 
 const rowOf = (row: Row): RegistrationRow => unpacked(row) as RegistrationRow;
 
-/** Makes `Store.registrations`, if the backend can find due rows. */
+/** Makes `Store.registrations`. Returns an empty object if the backend stores no registrations. */
 export function registrationsIn(
   backend: Backend,
   shared: Shared,
@@ -337,7 +350,7 @@ export function registrationsIn(
   };
 }
 
-/** Queries due rows, and returns those that this call was the first to reserve. */
+/** Queries due rows of registrations, and returns those that this call has reserved before any other call. */
 async function due(
   backend: Backend,
   registrations: NonNullable<Backend['registrations']>,
@@ -368,7 +381,7 @@ async function due(
     const result = { ...found, rows, counts: [], nonces: undefined };
     void runJobs(requests, backend, shared, { result, since });
   }
-  // Rows that could not be reserved now are found again later. Their failure does not affect the reserved rows.
+  // A row that could not be reserved now is found again later. So an error is thrown only if no row was reserved.
   const settled = await Promise.allSettled(claims);
   const rows = settled.flatMap((one) => (one.status === 'fulfilled' && one.value ? [one.value] : []));
   const failed = settled.find((one) => one.status === 'rejected');

@@ -1,5 +1,6 @@
-// The rows that the plans of a batch read and write: known, guessed or missing (admission.md §8.1, §8.3, §8.11).
-// Called by batch-commit.ts, which begins each plan with `attemptOf`. The rules use it as `Rows`.
+// Gives the plans of a batch the rows that they read and write: known, guessed or missing (admission.md §8.1, §8.3,
+// §8.11).
+// Called by batch-commit.ts, which begins each plan with `attemptOf`. The rules see these rows as `Rows`.
 import type { Counted, RowId, RowKind, Scope } from '../backend.ts';
 import type { StoreLimits } from '../store.ts';
 import type { RegistrationTable } from '../rules/registration-rules.ts';
@@ -8,7 +9,7 @@ import type { AnyRow, RowData, Sweep } from './row-data.ts';
 import { fitted, nameOf, PROCESSES, scopeName, sweepName } from './row-data.ts';
 import { addTo, isFar, usageOf } from './usage.ts';
 
-/** A row as a batch of plans sees it. */
+/** A row as a batch knows it: as stored, and as the plans of the current round have changed it. */
 export interface Entry {
   readonly id: RowId;
   /** The result of `nameOf(id)`. */
@@ -17,39 +18,36 @@ export interface Entry {
   version: number | undefined;
   /** The row in the store, which may have expired. */
   stored: AnyRow | undefined;
-  /** The row after the plans of this round. */
+  /** The row as the plans of this round have left it. */
   row: AnyRow | undefined;
-  /** The body after the plans of this round. undefined: it is unchanged; null: it is deleted. */
+  /** The body as the plans of this round have left it. undefined: it is unchanged; null: it is deleted. */
   body: Uint8Array | null | undefined;
   /** The body in the store, if it was loaded. */
   storedBody: Uint8Array | undefined;
-  /** True if it was read from the store for this batch; else a guess. */
+  /** True if the row was read from the store for this batch; false if it is a guess. */
   isVerified: boolean;
-  /** The records that wait for a task, if they were looked up. */
+  /** The records that wait for this row's task, if the row is a task's and they were looked up. */
   waiters: Waiters | undefined;
-  /** The draft of this round that writes the row. */
+  /** The draft (plans that commit together) whose uncommitted changes include this row; undefined: none. */
   writer: Draft | undefined;
 }
 
-/** The oldest records that wait for a task, in order. `areAll` says that no others wait (admission.md §8.10). */
+/** The oldest stored events that wait for a task, the earliest first. `areAll`: no other waits (admission.md §8.10). */
 export interface Waiters {
   readonly first: readonly Entry[];
   readonly areAll: boolean;
 }
 
-/** Plans that commit together, because one reads what another wrote (admission.md §8.3). */
+/** Plans that have to be committed together, because one of them read what another wrote (admission.md §8.3). */
 export interface Draft {
   readonly jobs: PlanRequest[];
   readonly reads: Set<Entry>;
   readonly writes: Map<Entry, Change>;
-  /** The version that its written rows get. */
+  /** The version that all rows written by these plans get. */
   next: number;
 }
 
-/**
- * Thrown by a plan that needs a row that is not loaded. Caught in this folder: the row is loaded, and the plan runs
- * again.
- */
+/** Thrown by a plan that lacks a row, a count or a deletion. batch-commit.ts supplies it and plans the call again. */
 export class Missing extends Error {
   override readonly name = 'Missing';
   readonly need: Need;
@@ -65,12 +63,12 @@ export type Need =
   | { readonly process: string }
   | { readonly body: RowId }
   | { readonly counts: readonly Scope[] }
-  /** A cap is near: expired rows have to be deleted first. */
+  /** Expired rows have to be deleted before the plan can run, because a cap is near. */
   | { readonly sweep: Sweep }
-  /** The changes of an earlier plan of this round have to be committed first. */
+  /** The changes of an earlier plan of this round have to be committed before the plan can run. */
   | 'next-round';
 
-/** The needs of several plans, by name, each once. */
+/** All rows, counts and deletions that several plans need, each once, by name. */
 interface Needed {
   readonly rows: Map<string, RowId>;
   readonly bodies: Map<string, RowId>;
@@ -100,24 +98,24 @@ export function together(needs: readonly Need[]): Needed {
   return needed;
 }
 
-/** All rows that plans read and write. */
+/** All rows that plans read and write: those of events, and those of registrations. */
 export type DriverRows = Rows & RegistrationTable;
 
-/** One operation of a store, as a plan over rows. */
+/** One call of the store, as a function over rows (its plan), with the conditions for its result. */
 export interface PlanRequest {
-  /** Plans the operation. It is pure: it reads and writes only `rows`. */
+  /** Decides the row changes and the result of the call. It is pure: it reads and writes only `rows`. */
   readonly plan: (rows: DriverRows, now: number) => unknown;
-  /** True if a 2xx may depend on the answer: then it is committed even if nothing is written. */
+  /** True if a 2xx may depend on this result. Then a commit is made even if the plan writes nothing. */
   readonly isBarrier: (answer: unknown) => boolean;
-  /** True if rows that are not known are first assumed to be absent: most accepts are the first of their event. */
+  /** True if an unknown row is at first guessed to be absent. This saves a load, as most accepted events are new. */
   readonly guessesAbsent: boolean;
-  /** The limits of an accept, for `usage`. */
+  /** The caps that an accept must not exceed; `usage` compares the counts with them. */
   readonly limits?: StoreLimits;
   tries: number;
   answer?: unknown;
 }
 
-/** A count, and the time at which this process received it, by `performance.now()`. */
+/** The counts of one scope, and the time at which this process received them, by `performance.now()`. */
 export interface KnownCount extends Counted {
   readonly seenAt: number;
 }
@@ -125,49 +123,49 @@ export interface KnownCount extends Counted {
 /** The rows and counts that one batch knows. */
 export interface Batch {
   readonly entries: Map<string, Entry>;
-  /** Returns a row as this process wrote it last. It is a guess: others may have changed it. */
+  /** Returns a row as this process last wrote it: a guess, because others may have changed it since. */
   readonly remembered: (name: string) => Pick<Entry, 'version' | 'stored'> | undefined;
-  /** Returns a count by `scopeName`. */
+  /** Returns the last known counts of a scope (one sender, or one key id), by its `scopeName`. */
   readonly counts: (name: string) => KnownCount | undefined;
   readonly nonces: () => number;
-  /** Scopes whose counts were read for this batch, because a cap is near. */
+  /** The names of scopes (senders and key ids) whose counts were read for this batch, because a cap is near. */
   readonly fresh: Set<string>;
-  /** Scopes whose counts are too old: the next commit asks for them. */
+  /** The scopes (senders and key ids) whose counts are too old. The next commit returns new ones. */
   readonly old: Map<string, Scope>;
-  /** The rows that its plans use, made for the first plan. */
+  /** The view of the rows that all plans of the batch use in turn. It is made for the first plan. */
   touched?: TouchedRows;
-  /** Scopes that were swept for this batch. */
+  /** The names of the sets of rows whose expired rows were deleted for this batch. */
   readonly swept: Set<string>;
-  /** Returns when this process last swept a scope, by `sweepName`. Unix ms, by the store's clock. */
+  /** Returns the time (Unix ms, store's clock) of the last deletion of a set's expired rows, by `sweepName`. */
   readonly sweptAt: (name: string) => number | undefined;
-  /** The time until which each process that was looked up is alive. Unix ms. */
+  /** The time until which each process that was looked up is alive, by its id. Unix ms; 0: it has no row. */
   readonly processes: Map<string, number>;
 }
 
-/** A row after a plan. `body`: undefined if it is unchanged, null if it is deleted. */
+/** A row as one plan has written it. `body`: undefined if it is unchanged, null if it is deleted. */
 export interface Change {
   readonly row: AnyRow;
   readonly body: Uint8Array | null | undefined;
 }
 
-/** One plan's view of a batch. */
+/** One run of a plan: the rows that it uses, and a record of its reads and writes. */
 export interface Attempt {
   readonly rows: DriverRows;
   readonly reads: Set<Entry>;
   readonly writes: Map<Entry, Change>;
-  /** The plan's changes of `Entry.waiters`. */
+  /** The waiting records of tasks, as this plan has changed them. */
   readonly waiters: ReadonlyMap<Entry, Waiters | undefined>;
 }
 
-/** The age from which a count is read again. Ms. */
+/** The age from which counts are too old: the next commit returns new ones. Ms. */
 const COUNT_AGE_MS = 1000;
 
-/** The age up to which a sweep is recent enough for an alarm. Ms: 10 s. */
+/** With `lately`, a younger deletion of expired rows is not repeated: only an alarm depends on it. Ms: 10 s. */
 const LATELY_MS = 10_000;
 
 const nonceScope = (sender: string, keyid: string): Scope => ({ sender, keyid: fitted(keyid) });
 
-/** Returns the scopes to which an accept adds rows. */
+/** Returns the scopes to which an accept adds rows: its sender, and its key id if it has a nonce. */
 export function scopesOf(sender: string, keyid: string | undefined): readonly Scope[] {
   return keyid === undefined ? [{ sender }] : [{ sender }, nonceScope(sender, keyid)];
 }
@@ -176,7 +174,7 @@ function isUnexpired(row: AnyRow, now: number): boolean {
   return row.expiresAt === null || row.expiresAt > now;
 }
 
-/** Notes the scopes with old counts: the next commit reads them again. */
+/** Notes the scopes (senders and key ids) whose counts are too old, so that the next commit returns new ones. */
 function noteOld({ counts, old }: Batch, scopes: readonly Scope[], names: readonly string[]): void {
   const oldest = performance.now() - COUNT_AGE_MS;
   for (const [at, name] of names.entries()) {
@@ -185,13 +183,13 @@ function noteOld({ counts, old }: Batch, scopes: readonly Scope[], names: readon
   }
 }
 
-/** Begins a plan over a batch. Its commit checks that the rows which it read are unchanged (admission.md §8.3). */
+/** Begins a run of a plan. Its commit checks that the rows which the plan read are unchanged (admission.md §8.3). */
 export function attemptOf(batch: Batch, request: PlanRequest): Attempt {
   batch.touched ??= touchedRowsOf(batch);
   return batch.touched.begin(request);
 }
 
-/** The rows of a batch, which one plan uses after the other. */
+/** The view of a batch's rows that all its plans use in turn. `begin` prepares it for the next plan. */
 interface TouchedRows {
   readonly begin: (job: PlanRequest) => Attempt;
 }
@@ -246,7 +244,8 @@ function touchedRowsOf(batch: Batch): TouchedRows {
   };
   const taskOf = (sender: string, id: string): Entry => entryOf('task', { sender }, id);
 
-  /** Saves a record. A change of its state, owner or wait for the task writes its task's row too (§8.4). */
+  // Saves a record. A change of its state, owner or wait also writes its task's row (admission.md §8.4). So two
+  // processes cannot both change records of one task.
   const saveRecord = (row: RecordRow, body: Uint8Array | null | undefined): void => {
     const entry = entryOf('record', { sender: row.sender }, row.key);
     const before = get('record', entry);
@@ -266,7 +265,7 @@ function touchedRowsOf(batch: Batch): TouchedRows {
 
   // Most plans of a batch have the same sender and key id, so the names of their scopes are remembered.
   let named: Named | undefined;
-  /** True if the last `usage` found that no cap is near. */
+  /** True if the last call of `usage` found that no cap is near. */
   let areCapsFar = false;
   const namesOf = (sender: string, keyid: string | undefined): Named => {
     if (named?.sender !== sender || named.keyid !== keyid) {
@@ -284,8 +283,8 @@ function touchedRowsOf(batch: Batch): TouchedRows {
     const { limits } = request;
     areCapsFar = !limits || isFar(used, limits, keyid !== undefined);
     if (batch.swept.size === 0 && areCapsFar) return used;
-    // Near a cap, or after a sweep, a fresh count decides. This plan's additions are added; those of others are in
-    // the count only once committed (admission.md §8.9).
+    // Near a cap, or after expired rows were deleted, only counts read for this batch decide, with this plan's
+    // additions. Additions of other plans count only once they are committed (admission.md §8.9).
     if (!names.every((name) => batch.fresh.has(name))) throw new Missing({ counts: scopes });
     for (const [entry, { row }] of writes) addTo(used, entry, row);
     return used;
@@ -293,7 +292,7 @@ function touchedRowsOf(batch: Batch): TouchedRows {
   const sweep = (of: Sweep, now: number, lately?: 'lately'): void => {
     const name = sweepName(of);
     if (batch.swept.has(name)) return;
-    // Near a cap the sweep is always made. The count that follows it includes what others have added.
+    // Near a cap, a recent deletion is not enough: expired rows are deleted again, and the counts are read after that.
     const at = lately && areCapsFar ? batch.sweptAt(name) : undefined;
     if (at === undefined || Math.abs(now - at) >= LATELY_MS) throw new Missing({ sweep: of });
   };
@@ -369,7 +368,7 @@ interface Named {
   readonly names: readonly string[];
 }
 
-/** Adds a record that waits, if no other waits. If another does, only the store knows which is older. */
+/** Returns the one waiting record if no other waited. Otherwise undefined: only the store knows which is older. */
 function joined(known: Waiters | undefined, entry: Entry): Waiters | undefined {
   return known?.areAll && known.first.length === 0 ? { first: [entry], areAll: true } : undefined;
 }

@@ -1,16 +1,16 @@
-// Makes jobs of plans, and groups due rows by sender.
+// Makes calls of plans (functions that decide row changes), and groups due rows by sender.
 // Called by optimistic-store.ts and lease-due.ts.
 import type { Backend, Row, Scope } from '../backend.ts';
 import type { DriverRows, PlanRequest } from './plan-rows.ts';
 import type { QueuedPlan } from './batch-commit.ts';
 
-/** The members of a job beside its plan. */
+/** The conditions and the size of a call, besides its plan. */
 export type Ask = Pick<PlanRequest, 'isBarrier' | 'guessesAbsent' | 'limits'> & {
   readonly bytes?: number;
   readonly scopes?: readonly Scope[];
 };
 
-/** For calls that need a commit only if they wrote something. */
+/** The conditions of a call that needs a commit only if it writes something. */
 export const READING: Ask = { isBarrier: () => false, guessesAbsent: false };
 
 export type Plan<T> = (rows: DriverRows, now: number) => T;
@@ -33,15 +33,15 @@ export function queuedPlan<T>(
   };
 }
 
-/** Due rows that were found, and the plans over them, which run together. */
+/** Due rows that a query found, and the calls over these rows, which run together. */
 interface FoundGroup {
   readonly rows: Row[];
   readonly requests: QueuedPlan[];
 }
 
 /**
- * Groups found rows by sender if the backend needs that: then each row is read only for the plans of its sender.
- * Otherwise there is one group, named ''.
+ * Groups due rows by sender if all rows of one commit must belong to one sender (`bySender`). Otherwise there is one
+ * group, named ''.
  */
 export function foundGroups(
   found: readonly Row[],

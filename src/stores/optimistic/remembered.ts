@@ -7,19 +7,19 @@ import type { CountBook, Remembered } from './batch-commit.ts';
 import type { Entry, KnownCount } from './plan-rows.ts';
 import { isRegistration, scopeName } from './row-data.ts';
 
-/** The most rows that are remembered. The limit for counts is the same. */
+/** The largest number of rows that are remembered. The limit for counts is the same. */
 const MOST = 8192;
 
-/** Kinds of rows that are written once, and so never guessed. */
+/** Kinds of rows that are written once. They are not remembered, because no later plan writes them. */
 const ONCE: ReadonlySet<RowKind> = new Set<RowKind>(['nonce', 'notification']);
 
-/** The longest value that is remembered: longer ones could fill the memory. UTF-16 units. */
+/** The longest `value` of a registration that is remembered; longer ones could fill the memory. UTF-16 units. */
 const LONGEST_VALUE = 2048;
 
 /**
- * Remembers the rows that this process is likely to write next: tasks, its own process, leased records, and rows of
- * registrations. A wrong guess costs one round trip and no more, because a commit compares the guess with the
- * stored row (admission.md §8.11).
+ * Remembers the rows that this process is likely to write next: tasks, its own process, leased records, and
+ * registrations. Plans use them as guesses. A wrong guess costs one round trip and no more, because a commit compares
+ * it with the stored row (admission.md §8.11).
  */
 export function rememberedRows(): Remembered {
   const rows = new Map<string, Pick<Entry, 'version' | 'stored'>>();

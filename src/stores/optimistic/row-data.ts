@@ -1,4 +1,5 @@
-// Row names and row texts: JSON of a row, ids that fit an index, names of scopes (`Row.data` and `RowId.id` of backend.ts).
+// Converts rows to stored JSON texts and back, and makes the names of rows and scopes (`Row.data` and `RowId.id` of
+// backend.ts). Ids that are too long for an index are hashed.
 // Called by the other files of this folder, by SQLite, and by the backends.
 import { Fault } from '../../shared/errors.ts';
 import type { RegistrationKind, RegistrationRow } from '../store.ts';
@@ -10,8 +11,8 @@ import { columnText, fromColumnText } from '../text.ts';
 export interface RowData extends Readonly<Record<RegistrationKind, RegistrationRow>> {
   readonly record: RecordRow;
   /**
-   * `waiting`: records may be waiting for the task. Every change of such a record updates it, so that a free task
-   * without one is not searched for them.
+   * `waiting` is true if records may wait for the task. A free task is searched for waiting records only if it is true.
+   * Each record that begins to wait sets `waiting`; a search that finds none clears it.
    */
   readonly task: TaskRow & { readonly waiting: boolean };
   readonly nonce: NonceRow;
@@ -27,7 +28,10 @@ const MOST_ID = 512;
 /** The beginning of a hashed id. No other id begins so, because `columnText` encodes the control character. */
 const HASHED = '\u0001#';
 
-/** Returns an id as it is stored in row names. Different ids stay different. */
+/**
+ * Returns an id in the form that row names contain: as `columnText` encodes it, or hashed if that is too long.
+ * Different ids stay different.
+ */
 export function fitted(id: string): string {
   const text = columnText(id);
   return text.length <= MOST_ID && !text.startsWith(HASHED) ? text : HASHED + sha256Hex(text);
@@ -48,7 +52,7 @@ function sha256Hex(text: string): string {
   return crypto.createHash('sha256').update(text).digest('hex');
 }
 
-/** The scope of the rows of processes. */
+/** The scope (set of rows that is counted by itself) that has the rows of processes. */
 export const PROCESSES: Scope = { sender: '' };
 
 /** Returns a row's name as one text. */
@@ -60,18 +64,21 @@ export function scopeName({ sender, keyid }: Scope): string {
   return keyid === undefined ? sender : `${keyid.length} ${keyid}${sender}`;
 }
 
-/** The set of rows from which a sweep deletes the expired ones. */
+/**
+ * The set of rows whose expired rows one call of `Backend.sweep` deletes: a scope, the nonces of a sender, or all
+ * nonces.
+ */
 export type Sweep = Scope | NoncesOf | 'nonces';
 
-/** Returns the name of a sweep as one text. */
+/** Returns a text that identifies the set of rows that a sweep clears of expired ones. */
 export function sweepName(of: Sweep): string {
   if (of === 'nonces') return of;
   return 'noncesOf' in of ? `nonces of ${of.noncesOf}` : scopeName(of);
 }
 
 /**
- * The members that may be left out of a row's text: those in the row's name, and those with their usual value. This
- * halves the stored size.
+ * The members that a row's stored text may lack: those that the row's name contains, and those with their default
+ * value. This halves the stored size.
  */
 type Absent<K extends RowKind> = { readonly [M in keyof RowData[K]]?: RowData[K][M] };
 
@@ -157,12 +164,11 @@ const packRegistration = (row: RegistrationRow, id: string | undefined): object 
 
 const unless = <T>(value: T, absent: T): T | undefined => (value === absent ? undefined : value);
 
-/** All kinds of rows. */
 export const ROW_KINDS: readonly RowKind[] = Object.keys(ID_MEMBER) as RowKind[];
 
 /**
- * Makes the object that is stored. It always has the same members for a kind; JSON leaves out those that are
- * undefined.
+ * For each kind of row, makes the object whose JSON is stored. All objects of a kind have the same members; JSON leaves
+ * out those that are undefined.
  */
 const PACK: { readonly [K in RowKind]: (row: RowData[K], id: string | undefined) => object } = {
   record: (row, key) => ({
@@ -229,7 +235,7 @@ const PACK: { readonly [K in RowKind]: (row: RowData[K], id: string | undefined)
   move: packRegistration,
 };
 
-/** Makes the text of a row. JSON needs no further escaping, even for arbitrary text of a sender. */
+/** Makes the stored text of a row. JSON escapes any text that a sender may send, so nothing else has to. */
 export function packed({ kind, id }: Pick<RowId, 'kind' | 'id'>, row: AnyRow): string {
   const named = row as unknown as Readonly<Record<string, string>>;
   const name = id.startsWith(HASHED) ? named[ID_MEMBER[kind]] : undefined;
@@ -247,7 +253,7 @@ export function unpacked({ scope, kind, id, data }: Pick<Row, 'scope' | 'kind' |
   } as unknown as AnyRow;
 }
 
-/** Returns the original id of a row. If the id was hashed, it is read from the row itself. */
+/** Returns the original id of a row. If the row's name has only a hash of the id, reads it from the row's text. */
 export function idOf(row: Pick<Row, 'scope' | 'kind' | 'id' | 'data'>): string {
   const { id, kind } = row;
   if (!id.startsWith(HASHED)) return fromColumnText(id);
@@ -260,7 +266,7 @@ interface Hash {
 }
 
 /**
- * Returns `node:crypto` for its hashes; undefined if the runtime has none. Runtimes with database clients have it.
+ * Returns `node:crypto`, for hashing; undefined if the runtime has none. Runtimes that have database clients have it.
  */
 export function nodeCrypto(): { createHash(name: 'sha1' | 'sha256'): Hash } | undefined {
   return globalThis.process?.getBuiltinModule?.('node:crypto');

@@ -6,8 +6,8 @@ import type { Usage } from '../rules/rule-rows.ts';
 import type { AnyRow } from './row-data.ts';
 
 /**
- * The margins above which a cap is far. They are more than all processes can add before this process gets a new
- * count: 10,000 rows, 64 MiB of bodies.
+ * A cap is far if more than these margins are left: 10,000 rows, 64 MiB of bodies. All processes together add less than
+ * that before this process gets new counts.
  */
 const MARGIN_ROWS = 10_000;
 const MARGIN_BYTES = 67_108_864;
@@ -28,13 +28,18 @@ export type Sum = { -readonly [K in keyof Usage]: Usage[K] };
 
 const bytesOf = (row: AnyRow | undefined): number => (row && 'bodyBytes' in row ? row.bodyBytes : 0);
 
-/** Returns the counts of a sender and a key id, without the additions of the current plan. */
+/**
+ * Returns the usage of a sender and one of its key ids from the counts alone, without the additions of the current
+ * plan.
+ */
 export function usageOf(own: Count | undefined, key: Count | undefined, allNonces: number): Sum {
   const { rows: entries = 0, bytes: pendingBytes = 0, nonces: senderNonces = 0 } = own ?? {};
   return { entries, pendingBytes, nonces: key?.rows ?? 0, senderNonces, allNonces };
 }
 
-/** Adds a plan's change of one row to the sender's sums. `stored` is the row as the store has it. */
+/**
+ * Adds a plan's change of one row to the sender's usage. `stored` is the row before the change, as the store has it.
+ */
 export function addTo(
   sum: Sum,
   { id, stored }: { readonly id: RowId; readonly stored: AnyRow | undefined },

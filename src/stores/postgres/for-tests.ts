@@ -1,5 +1,5 @@
-// Test face of `src/stores/postgres`: what tests, bench and scripts import from it that no public entry exports.
-// Nothing in `src` imports it, and no bundle contains it (CONTRIBUTING.md).
+// Exports names of `src/stores/postgres` that tests, benchmarks and scripts need, and no public entry has.
+// Nothing in `src` imports this file, and no bundle contains it (CONTRIBUTING.md).
 
 export { listSql, overdueSql, postgresBackend } from './postgres-backend.ts';
 export { MIGRATIONS } from './postgres-migrations.ts';

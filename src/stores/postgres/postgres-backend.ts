@@ -1,4 +1,5 @@
-// The backend on PostgreSQL: a function call for each operation, and a few further SELECTs (admission.md §9.3).
+// The backend on PostgreSQL: calls a database function for each operation, and runs a few further SELECTs (admission.md
+// §9.3).
 // Called by `src/stores/postgres.ts`; sql-backend.ts has the parts that MySQL shares.
 import type { CommitRequest, DueResult, LoadRequest, RowId } from '../backend.ts';
 import type { InboxQuery, RegistrationKind, StoreIdentity } from '../store.ts';
@@ -59,8 +60,8 @@ interface TurnRow {
 }
 
 /**
- * Makes the backend on PostgreSQL. It keeps nothing in a session, so any pooler works. Each statement is a
- * transaction.
+ * Makes the backend on PostgreSQL. It keeps no state in a database session, so any connection pooler works. Each
+ * statement is a transaction of its own.
  */
 export function postgresBackend(options: PostgresOptions): PostgresBackend {
   const { pool, timeoutMs, schema } = options;
@@ -102,7 +103,8 @@ export function postgresBackend(options: PostgresOptions): PostgresBackend {
       clock: async (offset) =>
         Number(answerOf(await once(`SELECT ${name}.webhook_clock($1)::text AS answer`, [offset]))),
       open: async () => {
-        // Without a listener, a connection that breaks would end the process. The pool replaces it by itself.
+        // `survive` listens for errors of connections, because an error without a listener would end the process. The
+        // pool replaces a broken connection by itself.
         endSurvival ??= survive(pool, madeAt);
         seen = await readSettings();
         checkSettings(seen, schema);
@@ -136,7 +138,10 @@ interface Called {
   readonly name: string;
   readonly offset: () => number;
   readonly lockMs: number;
-  /** The settings under which a commit is expected to run. `webhook_commit` reports settings that differ. */
+  /**
+   * The durability settings that the server had when they were last read. `webhook_commit` reports settings that
+   * differ.
+   */
   readonly kept: Kept;
 }
 
@@ -262,8 +267,8 @@ interface ListColumns {
 }
 
 /**
- * Makes the statement that counts the rows on lists; $1 is the clock's offset. It reads all rows that are on a list
- * once, and then the oldest of each group.
+ * Makes the statement that counts, for each sender, the rows of each list; $1 is the clock's offset. The statement
+ * reads all rows that are on a list once, and then the oldest row of each list.
  *
  * @param name of the schema, quoted.
  */
@@ -276,8 +281,8 @@ export function countsSql(name: string): string {
 }
 
 /**
- * Makes the statement that returns for how long the first row has been due; $1 is the clock's offset. It reads the
- * first entry of each of two indexes.
+ * Makes the statement that returns the time for which the earliest due row has been due, ms; $1 is the clock's offset.
+ * The statement reads the first entry of each of two indexes.
  *
  * @param name of the schema, quoted.
  */
@@ -287,19 +292,19 @@ export function overdueSql(name: string): string {
     (SELECT min(r.suspect_at) FROM ${name}.webhook_row r WHERE r.suspect_at IS NOT NULL)))::text AS answer`;
 }
 
-/** For rows that contain their sender's name, so that no ids are needed. */
+/** Used instead of looked-up ids of scopes by statements whose result rows name their senders. */
 const NO_IDS: ScopeIds = { idOf: () => 0, scopeOf: () => undefined };
 
-/** Returns the common beginning of the `turnText` of all rows of a kind. */
+/** Returns the beginning that the `turnText` (due time as a text) of all rows of a kind have in common. */
 const turnPrefix = (kind: RegistrationKind): string => turnText(kind, 0).slice(0, 2);
 
 /**
- * Makes the statement that lists registrations: $1 kind, $2 list, $3 sender, $4 the most rows. It begins after the
- * row with the sender $5 and the id $6.
+ * Makes the statement that lists registrations: $1 kind, $2 list, $3 sender, $4 the largest number of rows. The
+ * list begins after the row with the sender $5 and the id $6.
  *
- * It goes from sender to sender until it has enough rows, and counts the rows of each along the primary key. A join
- * of all senders would read all their rows if the planner has no statistics of the senders. The table of senders is
- * often too small to get statistics.
+ * The statement goes from sender to sender until it has enough rows, and counts the rows of each along the primary key.
+ * A join of all senders would read all their rows if the planner has no statistics of the senders. The table of senders
+ * is often too small to get statistics.
  *
  * @param name of the schema, quoted.
  */
@@ -324,7 +329,7 @@ export function listSql(name: string): string {
 }
 
 /**
- * Makes the statement that reads the identity. If several processes ask at once, only one gets the answer that the
+ * Makes the statement that reads the store's identity. If several processes run it together, only one is told that the
  * store is new.
  */
 function identitySql(name: string): string {

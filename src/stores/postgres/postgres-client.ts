@@ -11,7 +11,7 @@ export interface PgResult {
 }
 
 /**
- * A PostgreSQL connection as the event `connect` of a pool passes it, reduced to its event `error`, which it emits
+ * A PostgreSQL connection as the event `connect` of a pool passes it, reduced to its event `error`. It emits `error`
  * when it breaks.
  */
 export interface PgConnection {
@@ -21,13 +21,16 @@ export interface PgConnection {
 
 /** A notice that the server sends beside its result. */
 interface PgNotice {
-  /** The server's internal function that sent it. The message itself is in the server's language. */
+  /**
+   * The server's internal function that sent the notice. It identifies the notice, because the text of the message is
+   * in the server's language.
+   */
   readonly routine?: string | undefined;
 }
 
 /**
  * A PostgreSQL client that was checked out of a pool, reduced to the parts that the store uses; `PoolClient` of `pg`
- * fits. `ctx.transaction` passes one to its function.
+ * fits. `ctx.transaction` passes such a client to its function.
  */
 export interface PgClient extends PgConnection {
   on(event: 'error', listener: (error: Error) => void): unknown;
@@ -42,8 +45,8 @@ export interface PgClient extends PgConnection {
 }
 
 /**
- * A pool of PostgreSQL connections, reduced to the parts that the store uses; `Pool` of `pg` fits. The caller ends
- * it.
+ * A pool of PostgreSQL connections, reduced to the parts that the store uses; `Pool` of `pg` fits. The caller ends the
+ * pool.
  */
 export interface PgPool {
   connect(): Promise<PgClient>;
@@ -57,20 +60,20 @@ export interface PgPool {
   removeListener(event: 'connect', listener: (client: PgConnection) => void): unknown;
 }
 
-/** The `max` of a `pg` pool that sets none. */
+/** The largest number of connections of a `pg` pool whose options have no `max`. */
 const DEFAULT_MAX = 10;
 
 export function poolMax(pool: PgPool): number {
   return pool.options.max ?? DEFAULT_MAX;
 }
 
-/** Does nothing. It listens to errors of idle connections, because an error without a listener ends the process. */
+/** Does nothing. It listens for errors of idle connections, because an error without a listener ends the process. */
 export const ignoreError = (): void => undefined;
 
 /**
- * Listens to each connection of a pool from its first moment. A server that shuts down may say so in the same packet
- * that says that the connection is ready. At that moment the pool no longer listens, and the caller does not have the
- * connection yet.
+ * Listens for errors of each connection of a pool from its first moment. A server that shuts down may say so in the
+ * same packet that says that the connection is ready. At that moment the pool no longer listens, and the caller does
+ * not have the connection yet.
  *
  * @param madeAt receives the time at which each connection was made.
  * @returns a function that stops listening to new connections.
@@ -78,7 +81,8 @@ export const ignoreError = (): void => undefined;
 export function survive(pool: PgPool, madeAt?: MadeAt): () => void {
   const connected = (client: PgConnection): void => {
     madeAt?.set(client, performance.now());
-    // All stores use the same function, so each client has it only once, even if several stores share the pool.
+    // All stores share the function `ignoreError`. Removing it first leaves each client with one listener, even if
+    // several stores share the pool.
     client.removeListener('error', ignoreError);
     client.on('error', ignoreError);
   };
@@ -91,17 +95,18 @@ export function survive(pool: PgPool, madeAt?: MadeAt): () => void {
 }
 
 /**
- * Returns a hint for the message if the pool has no time limit for connecting; `pg` has none by default. A connection
- * that never answers occupies a slot of the pool until such a limit ends it.
+ * Returns a hint for the error message if the pool has no time limit for connecting; `pg` has none by default. Without
+ * a limit, a connection that never answers occupies a place in the pool for ever.
  */
 function hintOf({ options }: PgPool): string {
   return options.connectionTimeoutMillis ? '' : ' (which has no connectionTimeoutMillis: set it)';
 }
 
 /**
- * Takes a client from the pool. It has to be returned by `giveBack`.
+ * Takes a client from the pool. The caller has to return the client by `giveBack`.
  *
- * @throws Fault `store_unavailable` if none comes in time: the server is unreachable, or all connections are in use.
+ * @throws Fault `store_unavailable` if no client comes in time: the server is unreachable, or all connections are in
+ *   use.
  */
 export async function checkOut(pool: PgPool, timeoutMs: number): Promise<PgClient> {
   const what = `Postgres: waiting for a connection of the pool${hintOf(pool)}`;
@@ -111,8 +116,8 @@ export async function checkOut(pool: PgPool, timeoutMs: number): Promise<PgClien
 }
 
 /**
- * Returns a client to the pool. After an error that is not the server's answer to a statement it is closed, because
- * its state is unknown. It is also closed if its server cannot write.
+ * Returns a client to the pool. The client is closed after an error that is not the server's answer to a statement,
+ * because its state is then unknown. It is also closed if its server cannot write.
  */
 export function giveBack(client: PgClient, error?: unknown): void {
   client.removeListener('error', ignoreError);
@@ -122,7 +127,9 @@ export function giveBack(client: PgClient, error?: unknown): void {
 /** `read_only_sql_transaction`: the answer of a standby, or of a server that was set to read-only. */
 const READ_ONLY = '25006';
 
-/** Returns the error in the chain of causes that says that the server cannot write; undefined if there is none. */
+/**
+ * Returns the first error in the chain of causes that says that the server cannot write; undefined if there is none.
+ */
 export const readOnlyIn = (error: unknown): unknown =>
   [...causesOf(error)].find((one) => sqlState(one) === READ_ONLY);
 
@@ -142,10 +149,10 @@ export function connectionsOf(pool: PgPool, timeoutMs: number, madeAt: MadeAt): 
 const WAITING = 'SyncRepWaitForLSN';
 
 /**
- * Runs a statement that commits. If the server's wait for the standby is cancelled, the commit is made, and the
- * server answers as if the standby had it too. Only a warning reveals it.
+ * Runs a statement that commits. If the server's wait for a standby is cancelled, the server keeps the commit, and
+ * answers as if the standby had it too. Only a warning shows that the standby may lack it.
  *
- * @throws Fault `not_durable` in that case.
+ * @throws Fault `not_durable` if the server sent that warning.
  */
 export async function committing<T>(client: PgClient, run: () => Promise<T>): Promise<T> {
   let isCancelled = false;
@@ -181,7 +188,8 @@ export async function query(
 /**
  * Checks that a value is a pool of `pg`.
  *
- * @throws ConfigError, with the line to write, e.g. for a client, a URL, the options of a pool, or undefined.
+ * @throws ConfigError, with the correct line of code, if the value is e.g. a client, a URL, the options of a pool, or
+ *   undefined.
  */
 export function requirePool(who: string, write: string, pool: unknown): void {
   const { connect, options } = (pool ?? {}) as Partial<PgPool>;
@@ -195,11 +203,14 @@ export function requirePool(who: string, write: string, pool: unknown): void {
 export function sqlState(error: unknown): string | undefined {
   if (!isError(error)) return undefined;
   const { code, severity } = error as { readonly code?: unknown; readonly severity?: unknown };
-  // Node's network errors have a code too (`EPIPE` has five letters), but no severity.
+  // Node's network errors have a `code` too (`EPIPE` has five letters), but no severity.
   return typeof code === 'string' && typeof severity === 'string' ? code : undefined;
 }
 
-/** True for an error that leaves the connection usable. A FATAL error, or one of a shutdown, ends it. */
+/**
+ * True for an error after which the connection can still be used. A FATAL error, or an error about a shutdown or the
+ * connection, ends the connection.
+ */
 export function isServerError(error: unknown): boolean {
   const state = sqlState(error);
   if (state === undefined || state.startsWith('57P') || state.startsWith('08')) return false;
@@ -214,26 +225,32 @@ export function isRetryable(error: unknown): boolean {
   return state === '40P01' || state === '40001';
 }
 
-/** Classes of SQLSTATE for errors of the input (data, constraints, sizes), and for internal errors of the server. */
+/**
+ * Classes of SQLSTATE that one row of a batch may cause: errors of data, constraints and sizes, and internal errors of
+ * the server.
+ */
 const ABOUT_INPUT: readonly string[] = ['21', '22', '23', '54', 'XX', 'P0'];
 
-/** True if one call of a batch may have caused the error, so that the other calls are repeated without it. */
+/** True if one call of a batch may have caused the error. Each call is then repeated alone. */
 export function mayBeOneCalls(error: unknown): boolean {
   return ABOUT_INPUT.includes(sqlState(error)?.slice(0, 2) ?? '');
 }
 
-/** The advice to connect to the primary: `pg` does not check if a server is the primary. */
+/** The advice to connect to the primary, for error messages: `pg` does not check if a server is the primary. */
 export const ADDRESS =
   'Set its host (or connectionString) to an address that leads to the primary, also after a failover: pg tries no other one.';
 
-/** Classes for written content that the server refuses: data, constraints, views with a check, errors of triggers. */
+/**
+ * Classes of SQLSTATE by which the server refuses what a user wrote: data, constraints, views with a check, errors of
+ * triggers.
+ */
 const CONTENT: readonly string[] = ['22', '23', '44', 'P0'];
 
 export function isOfContent(error: unknown): boolean {
   return isServerError(error) && CONTENT.includes(sqlState(error)?.slice(0, 2) ?? '');
 }
 
-/** The fixes for errors that an operator has to correct, by SQLSTATE. */
+/** Advice for errors that an operator has to correct, by SQLSTATE. */
 const FIX: Readonly<Record<string, string>> = {
   [READ_ONLY]: ` The server is read-only: connect the pool to the primary. ${ADDRESS}`,
   '42501': ' Grant the role the rights that docs/operations.md#postgres lists.',
@@ -243,20 +260,22 @@ const FIX: Readonly<Record<string, string>> = {
   PW002: ' Set default_transaction_isolation to read committed for the role.',
 };
 
-/** The fixes for wrong settings of the pool, by SQLSTATE. A retry would not help. */
+/** Advice for wrong settings of the pool, by SQLSTATE. A retry would not help. */
 const WRONGLY_GIVEN: Readonly<Record<string, string>> = {
   '3D000': "Give the pool the name of the database in which migrate(pool) made the store's tables.",
   '28P01': 'Give the pool the password of its role.',
   '28000': 'Give the pool a role that may connect.',
 };
 
-/** True for an unknown database behind PgBouncer, which reports it as a protocol violation. */
+/** True for the error of PgBouncer for an unknown database, which it reports as a protocol violation. */
 const isOfPooler = (state: string, message: string): boolean =>
   state === '08P01' && /^(?:no such database|database ".*" does not exist)/.test(message);
 
 /**
- * Makes a ConfigError if the pool's settings lead to no database; otherwise undefined. @param who e.g.
- * `postgresStore`.
+ * Makes a ConfigError if the error means that the pool's settings name a wrong database, role or password. Otherwise
+ * returns undefined.
+ *
+ * @param who the caller's name for the message, e.g. `postgresStore`.
  */
 export function wronglyGiven(who: string, error: unknown): ConfigError | undefined {
   for (const one of causesOf(error)) {
@@ -269,7 +288,7 @@ export function wronglyGiven(who: string, error: unknown): ConfigError | undefin
 }
 
 /**
- * Converts an error to the one that callers see: a fault, answered 503. Faults and ConfigErrors are returned
+ * Converts an error to the one that callers see: a `Fault`, answered 503. Faults and ConfigErrors are returned
  * unchanged.
  */
 export function asFault(error: unknown): Error {

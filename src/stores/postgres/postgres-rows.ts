@@ -1,4 +1,4 @@
-// Turns commits and names of rows into parameters of the Postgres functions, and their answers into rows (admission.md §8.3).
+// Converts commits and names of rows to parameters of the Postgres functions, and results to rows (admission.md §8.3).
 // Called by postgres-backend.ts.
 import type { CommitRequest, Counted, Row, RowId, Write } from '../backend.ts';
 import type { ScopeIds, Tally } from '../sql/row-lines.ts';
@@ -7,8 +7,8 @@ import { fromColumnText } from '../text.ts';
 import { isBytes } from '../../shared/realms.ts';
 
 /**
- * A column of a batch as an array in PostgreSQL's text form; null if all its values are null. It is made here,
- * because the driver's own conversion costs more than the rest of a batch.
+ * One column of all rows of a batch, as an array in PostgreSQL's text form; null if all its values are null. The text
+ * is made here, because the driver's own conversion costs more than the rest of a batch.
  */
 interface Column {
   readonly add: (value: number | string | null | undefined) => void;
@@ -36,7 +36,9 @@ function column(): Column {
 const SPECIAL = /["\\]/;
 const SPECIALS = /["\\]/g;
 
-/** Returns the parameters of `webhook_commit` that follow the clock, the offset and the settings. */
+/**
+ * Returns the parameters of the database function `webhook_commit` that describe the units, in the function's order.
+ */
 export function commitValues(request: CommitRequest, ids: ScopeIds): readonly unknown[] {
   const lines = linesOf(request, ids);
   const names = columns(5);
@@ -55,7 +57,7 @@ export function commitValues(request: CommitRequest, ids: ScopeIds): readonly un
     id.add(of.id);
     version.add(of.version);
     if (!write) {
-      // The row is only compared, so it has no content.
+      // This row is only compared with the stored version, so its content columns are null.
       for (const one of [...contents, ...places]) one.add(null);
       if (of.version === undefined) reads += 1;
       continue;
@@ -91,7 +93,11 @@ function addContent(
   size.add(write.bytes);
 }
 
-/** Adds the data and the body of a row, and their positions. @returns the position of the next row. */
+/**
+ * Writes the text and the body of a row into `bytes`, and adds their positions and lengths to the columns.
+ *
+ * @returns the position at which the next row begins.
+ */
 function addBytes(
   [atData, ofData, atBody, ofBody]: Columns<4>,
   { data, body }: Write,
@@ -118,8 +124,8 @@ function columns<N extends number>(count: N): Columns<N> {
 }
 
 /**
- * A line that is added to the counts of every commit. Without it a commit that writes nothing would not wait for
- * earlier commits, on which its answer depends.
+ * A line that is added to the counts of every commit. Without this line, a commit that writes nothing would not wait
+ * for earlier commits, on which its answer depends.
  */
 const BARRIER: Tally = [-1, 0, 0, 0];
 
@@ -129,7 +135,7 @@ function tallyColumns(tally: readonly Tally[]): readonly Column[] {
   return all;
 }
 
-/** Returns the parameters that name rows: scopes, kinds, ids. */
+/** Returns the parameters by which database functions find rows: the scopes' ids, the kinds and the ids. */
 export function nameValues(rows: readonly RowId[], { idOf }: ScopeIds): readonly unknown[] {
   if (rows.length === 0) return [null, null, null];
   return [
@@ -139,7 +145,7 @@ export function nameValues(rows: readonly RowId[], { idOf }: ScopeIds): readonly
   ];
 }
 
-/** The columns of a row in the result of a function. */
+/** The columns of a row in the result of a database function. */
 export interface RowColumns {
   readonly sender?: string | null;
   readonly scope_id: number | null;
@@ -165,14 +171,14 @@ export function rowOf(columns: RowColumns, ids: ScopeIds): Row {
   };
 }
 
-/** Reads a body. A pool with another type parser may return bytea as text, which is read too. */
+/** Reads the column of a body. With a changed type parser the pool returns `bytea` as hex text, which is read too. */
 function bodyOf(column: unknown): Uint8Array | undefined {
   if (isBytes(column)) return new Uint8Array(column);
   if (typeof column !== 'string' || !column.startsWith('\\x')) return undefined;
   return Uint8Array.from(column.slice(2).match(/../g) ?? [], (byte) => Number.parseInt(byte, 16));
 }
 
-/** Reads the result of `webhook_counts`; scope 0 has the nonces of all senders. */
+/** Reads the counts that the database function `webhook_counts` returned; scope 0 has the nonces of all senders. */
 export function countsOf(
   counted:
     | readonly (readonly [scope: number, rows: number, bytes: number, nonces: number | null])[]

@@ -53,8 +53,8 @@ export interface MigrateOptions {
  * Creates or upgrades the store's tables to the version of this package. Run it when you deploy, as a role that may
  * create tables; the store itself only checks the version.
  *
- * It is one transaction under an advisory lock. If several processes start at once, one does the work and the
- * others find it done.
+ * It is one transaction under an advisory lock. If several processes call it together, one does the work and
+ * the others find it done.
  * @returns the versions before and after; 0 means no tables.
  * @throws ConfigError if the schema has a newer version or one from before the first release, or if the server
  *   refuses. Fault `store_unavailable` if the server is unreachable.
@@ -74,12 +74,12 @@ export async function migrate(
 ): Promise<{ from: number; to: number }> {
   requirePool('migrate', 'await migrate(pool)', pool);
   requireOptions('migrate', options, { schema: true, timeoutMs: true });
-  // Loaded only here, because most processes never migrate.
+  // The SQL is loaded only here, because most processes never migrate.
   const { MIGRATIONS } = await import('./postgres-migrations.ts');
   return migrateBy(MIGRATIONS, pool, options);
 }
 
-/** Migrates with the given steps (`missingSteps`). */
+/** Runs those of the given SQL steps that the schema lacks (`missingSteps`). */
 export async function migrateBy(
   steps: readonly string[],
   pool: PgPool,
@@ -96,7 +96,7 @@ export async function migrateBy(
 
 interface Migration extends Required<MigrateOptions> {
   readonly steps: readonly string[];
-  /** The schema, quoted. */
+  /** The name of the schema, quoted. */
   readonly name: string;
 }
 
@@ -123,11 +123,11 @@ type RunSql = (sql: string, values?: unknown[]) => ReturnType<PgClient['query']>
 async function migrateIn(run: RunSql, { steps, schema, name }: Migration): Promise<number> {
   await run('BEGIN ISOLATION LEVEL READ COMMITTED');
   await run("SELECT pg_advisory_xact_lock(hashtext('proto-webhooks migrate'), hashtext($1))", [schema]);
-  // Checked first: CREATE SCHEMA IF NOT EXISTS needs the right to create a schema even if the schema exists.
+  // The schema is looked for first, because CREATE SCHEMA IF NOT EXISTS needs the right to create it even if it exists.
   const known = await run('SELECT FROM pg_namespace WHERE nspname = $1', [schema]);
   if (known.rows.length === 0) await run(`CREATE SCHEMA ${name}`);
-  // Functions store this path (SET search_path FROM CURRENT). pg_temp is last, so that no temporary table hides a
-  // table of the store.
+  // The functions of the schema keep this search path (SET search_path FROM CURRENT). The schema pg_temp is last, so
+  // that no temporary table hides a table of the store.
   await run(`SET LOCAL search_path TO ${name}, pg_temp`);
   await run('CREATE TABLE IF NOT EXISTS webhook_schema (version integer NOT NULL)');
   const [found] = (await run('SELECT coalesce(max(version), 0) AS version FROM webhook_schema')).rows;
@@ -145,14 +145,19 @@ async function migrateIn(run: RunSql, { steps, schema, name }: Migration): Promi
 const STORE = { store: 'postgresStore', place: 'the database has', own: 'a schema' };
 
 /**
- * Checks the version; 0: there are no tables. @throws ConfigError with the fix, unless it is the version of this
- * package.
+ * Checks the version of the schema.
+ *
+ * @param version 0 if there are no tables.
+ * @throws ConfigError with advice, unless it is the version of this package.
  */
 export function checkVersion(version: number, schema: string): void {
   checkVersionOf(STORE, SCHEMA_VERSION, version, `the schema "${schema}"`);
 }
 
-/** True if other transactions kept tables locked, or caused a deadlock: a later try may succeed. */
+/**
+ * True for an error that other transactions caused: they kept tables locked, or there was a deadlock. A later try may
+ * succeed.
+ */
 function isOfOthers(error: unknown): boolean {
   const state = sqlState(error);
   return state === '55P03' || state === '40P01';

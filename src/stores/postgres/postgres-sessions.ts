@@ -1,5 +1,5 @@
-// Transactions of Postgres for `ctx.transaction`, and a check that the pooler supports transactions (admission.md
-// §2.16, §9.3).
+// Transactions of Postgres for `ctx.transaction`, and a check that the connection pooler supports transactions
+// (admission.md §2.16, §9.3).
 // Called by the backend; sql-transaction.ts runs them.
 import { ConfigError } from '../../shared/errors.ts';
 import { causesOf } from '../sql/connections.ts';
@@ -19,7 +19,11 @@ import {
 /** Transactions for `ctx.transaction` on connections of the pool. */
 export type PgSessions = Sessions<PgClient, readonly unknown[]>;
 
-/** Makes the sessions. @param timeoutMs the time limit of each statement. */
+/**
+ * Makes the object that begins and ends transactions of `ctx.transaction`.
+ *
+ * @param timeoutMs the time limit of each statement.
+ */
 export function sessionsOf(pool: PgPool, timeoutMs: number): PgSessions {
   const inTime = <T>(running: Promise<T>, what: string): Promise<T> =>
     within(running, timeoutMs, `Postgres: ${what}`).catch((error: unknown) => {
@@ -31,8 +35,8 @@ export function sessionsOf(pool: PgPool, timeoutMs: number): PgSessions {
         throw asFault(error);
       }),
     begin: async (client, idleMs) => {
-      // Without a limit, a process that is frozen during the transaction would keep the rows that it wrote locked for
-      // ever.
+      // Without a limit for idle transactions, a process that freezes during one would keep the rows that it wrote
+      // locked for ever.
       const idle = idleMs > 0 ? `SET LOCAL idle_in_transaction_session_timeout = ${idleMs}; ` : '';
       const text = `BEGIN ISOLATION LEVEL READ COMMITTED; ${idle}SELECT transaction_timestamp()::text AS started`;
       const results = await inTime(client.query(text), 'BEGIN');
@@ -45,7 +49,7 @@ export function sessionsOf(pool: PgPool, timeoutMs: number): PgSessions {
       try {
         await committing(client, () => within(client.query('COMMIT'), timeoutMs, 'Postgres: COMMIT'));
       } catch (error) {
-        // A deferred constraint or trigger of the user's tables fails here. That error is passed to the user
+        // A deferred constraint or trigger of the user's tables may fail at COMMIT. Its error is passed to the user
         // unchanged.
         throw isOfContent(error) ? error : asFault(error);
       }
@@ -61,11 +65,15 @@ export function sessionsOf(pool: PgPool, timeoutMs: number): PgSessions {
   };
 }
 
-/** True for the error of PgBouncer in statement mode, which closes a connection that begins a transaction. */
+/** True for the error of PgBouncer in statement mode, which does not allow transactions and closes the connection. */
 const isStatementMode = (error: unknown): boolean =>
   [...causesOf(error)].some((one) => /statement pooling/i.test(one.message));
 
-/** Checks that two statements can share a transaction. @throws ConfigError if the pooler does not support that. */
+/**
+ * Checks that two statements can share a transaction.
+ *
+ * @throws ConfigError if the connection pooler does not support that.
+ */
 export async function checkTransactions(client: PgClient, sessions: PgSessions): Promise<void> {
   try {
     const started = await sessions.begin(client, 0);
@@ -82,7 +90,8 @@ export async function checkTransactions(client: PgClient, sessions: PgSessions):
 }
 
 /**
- * Mistakes that a user's function makes with its transaction, by SQLSTATE. Any other error is a fault of the store.
+ * Messages for mistakes that a user's function makes with its transaction, by SQLSTATE. Any other error is a fault of
+ * the store.
  */
 const BY_STATE: Readonly<Record<string, string>> = {
   PW004:

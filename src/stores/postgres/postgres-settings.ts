@@ -1,11 +1,12 @@
-// Settings and rights of a Postgres server: read, checked, and judged for durability (admission.md §7.2, §7.3, §9.3, §9.4).
+// Settings and rights of a Postgres server: read, checked, and judged for durability (admission.md §7.2, §7.3, §9.3,
+// §9.4).
 // Called by postgres-backend.ts.
 import { ConfigError } from '../../shared/errors.ts';
 import type { Durability } from '../store.ts';
 import { ADDRESS } from './postgres-client.ts';
 import { checkVersion } from './postgres-schema.ts';
 
-/** The settings as one query returns them. They come as text, so the pool's type parsers do not matter. */
+/** The settings of the server, which one query returns as text. So the pool's type parsers do not matter. */
 export interface Settings {
   readonly version: number;
   readonly versionName: string;
@@ -16,21 +17,24 @@ export interface Settings {
   readonly synchronousCommit: string;
   readonly fsync: string;
   readonly standbyNames: string;
-  /** The number of standbys that commits wait for now. Also 0 if the role may not see them (`pg_monitor`). */
+  /**
+   * The number of connected standbys for which commits wait. Also 0 if the role may not see standbys (`pg_monitor`).
+   */
   readonly standbys: number;
   readonly unlogged: readonly string[];
-  /** The statements that give the role the rights that it lacks. */
+  /** The GRANT statements that an operator has to run, because the role lacks rights. */
   readonly grants: readonly string[];
-  /** The version; 0: the schema has no tables. */
+  /** The version of the store's schema. 0: it has no tables; -1: it has tables, but the version was not read. */
   readonly schemaVersion: number;
 }
 
 /**
- * Selects GRANT statements for the rights that the role lacks: one for all objects that lack the same rights.
+ * Selects the GRANT statements for the rights that the role lacks. Objects that lack the same rights share a statement.
  *
- * Needed are USAGE of the schema, all rights on rows of the tables, and EXECUTE, which everybody has unless it was
- * revoked. The version's table is only read; the rows of the view are also locked. Identity columns need no right on
- * their sequences. Statements name their objects instead of ALL … IN SCHEMA, because the schema may be shared.
+ * The store needs USAGE of the schema, and all rights on rows of its tables. It also needs EXECUTE on its functions,
+ * which everybody has unless it was revoked. The table of the version is only read. Rows of a view, if there is
+ * one, are read and locked. Identity columns need no right on their sequences. Statements name each object and not
+ * ALL … IN SCHEMA, because the schema may be shared.
  */
 const GRANTS = `
 SELECT json_agg(format('GRANT %s ON %s TO %I;', lacked, objects, current_user) ORDER BY objects) FROM (
@@ -54,8 +58,8 @@ SELECT json_agg(format('GRANT %s ON %s TO %I;', lacked, objects, current_user) O
 ) AS granted`;
 
 /**
- * Selects the settings as one JSON text; $1 is the schema. The version is read separately, because its table may be
- * missing.
+ * Selects the settings as one JSON text; $1 is the schema. The number of the schema's version is read separately,
+ * because its table may be missing.
  */
 export const SETTINGS_SQL: string = `
 SELECT json_build_object(
@@ -80,14 +84,22 @@ SELECT json_build_object(
 /** The oldest server version with the functions, generated columns and plans that the store uses. */
 const OLDEST = 120_000;
 
-/** Checks the settings. @throws ConfigError with the setting to change. */
+/**
+ * Checks the settings of the server and of the schema.
+ *
+ * @throws ConfigError with the setting to change.
+ */
 export function checkSettings(settings: Settings, schema: string): void {
   const wrong = WRONG.find(([is]) => is(settings));
   if (wrong) throw new ConfigError(`postgresStore: ${wrong[1](settings)}`);
   checkSchema(settings, schema);
 }
 
-/** Checks rights and version. @throws ConfigError with the statements to run. */
+/**
+ * Checks the role's rights and the schema's version.
+ *
+ * @throws ConfigError with the statements to run.
+ */
 export function checkSchema({ schemaVersion, grants }: Settings, schema: string): void {
   if (schemaVersion !== 0 && grants.length > 0) {
     throw new ConfigError(`postgresStore: the role lacks rights. Run: ${grants.join(' ')}`);
@@ -141,7 +153,10 @@ export function weaknesses({ fsync, synchronousCommit, unlogged }: Settings): re
 /** The settings under which a commit ran, as its result reports them. */
 export type Kept = Pick<Settings, 'standbyNames' | 'synchronousCommit' | 'fsync'>;
 
-/** Returns the durability of a commit. A commit that has to wait for a standby is never answered without one. */
+/**
+ * Returns the durability of a commit by the settings under which it ran. It is `failover` if the server answers no
+ * commit before a standby has it.
+ */
 export function levelOf({ standbyNames, synchronousCommit, fsync }: Kept): Durability {
   if (fsync !== 'on' || synchronousCommit === 'off') return 'process';
   return standbyNames !== '' && WAITS_FOR_STANDBYS.includes(synchronousCommit) ? 'failover' : 'disk';
@@ -151,7 +166,7 @@ export function keptText({ standbyNames, synchronousCommit, fsync }: Kept): stri
   return `synchronous_standby_names = '${standbyNames}', synchronous_commit = ${synchronousCommit}, fsync = ${fsync}`;
 }
 
-/** Returns the durability under the server's present settings. */
+/** Returns the durability under the server's present settings. It is `failover` only if a standby is connected. */
 export function durabilityOf(settings: Settings): Durability {
   if (weaknesses(settings).length > 0) return 'process';
   const level = levelOf(settings);

@@ -1,12 +1,12 @@
-// The number of replicas that must confirm a write, and a check if it is enough for `failover` (admission.md §7.3,
-// §9.5).
+// Computes the number of replicas that must confirm a write, and checks that it is enough for the durability `failover`
+// (admission.md §7.3, §9.5).
 // Made by redis-backend.ts; read by the session and the pipeline.
 import { ConfigError, Fault } from '../../shared/errors.ts';
 import type { Durability } from '../store.ts';
 
 /**
- * A replica reports to its primary each second. One that has not reported for this time is not counted, even if its
- * connection has not timed out. S.
+ * The time without a report after which a replica is not counted, even if its connection has not timed out. A replica
+ * reports to its primary each second. S.
  */
 const GONE_S = 10;
 
@@ -24,17 +24,18 @@ export function attachedIn(info: string): number {
   return places.size;
 }
 
-/** The numbers of replicas that are connected to the primaries. */
+/** The smallest and the largest number of replicas that are connected to one primary. */
 export interface Attached {
-  /** The smallest number that a primary has. */
+  /** The number of replicas of the primary that has the fewest. */
   readonly least: number;
-  /** The largest number that a primary has. */
+  /** The number of replicas of the primary that has the most. */
   readonly most: number;
 }
 
 /**
- * Makes the advice for `failover` if the servers' disk settings are sufficient. @param replicas the number that is
- * waited for.
+ * Makes the advice for reaching `failover` on servers whose disk settings already suffice.
+ *
+ * @param replicas the number of replicas that must confirm a write.
  */
 function replicaAdvice(replicas: number, { least, most }: Attached): string {
   const found = `waitReplicas is ${replicas}, and ${least === most ? most : `${least} to ${most}`} attached to each primary.`;
@@ -46,33 +47,39 @@ function replicaAdvice(replicas: number, { least, most }: Attached): string {
 
 /** Computes the number of replicas that have to confirm a write before it is answered. */
 export interface Barrier {
-  /** Returns the number. 0: no replica has to confirm, and no WAIT is sent. */
+  /** Returns the number of replicas that must confirm a write. 0: none has to, and no WAIT is sent. */
   readonly replicas: () => number;
   /**
-   * Returns the number for a primary that has `attached` replicas now.
+   * Returns the number of replicas that must confirm a write, for a primary that has `attached` replicas now.
    *
-   * @throws Fault `not_durable` if more replicas than that could take the primary's place.
+   * @throws Fault `not_durable` if `failover` is required and more replicas are attached than must confirm. One of the
+   *   others could take the primary's place without the write.
    */
   readonly needed: (attached: number) => number;
-  /** Takes the numbers of connected replicas. @returns the number that has to confirm for `failover`. */
+  /**
+   * Takes over the present numbers of connected replicas.
+   *
+   * @returns the number that must confirm a write for `failover`.
+   */
   readonly seen: (attached: Attached) => number;
-  /** Makes the text of `Store.durabilityAdvice`, by the numbers that were seen last. */
+  /** Makes the text of `Store.durabilityAdvice` from the numbers last passed to `seen`. */
   readonly advice: () => string;
   /**
-   * Sets the durability that answers need; until it is called, `failover` is assumed.
+   * Sets the durability that answers require. Until it is called, `failover` is assumed.
    *
-   * @throws ConfigError if more replicas are attached than `waitReplicas` says, even on a server whose settings are
-   *   unknown.
+   * @throws ConfigError if `failover` is required and more replicas are attached than must confirm (`waitReplicas`).
+   *   This holds even for a server whose settings are unknown.
    */
   readonly keep: (required: Durability) => void;
 }
 
 /**
- * Makes the barrier of a store. Replicas that disconnected are still counted, because one of them may have been
- * promoted. Writes that the others then confirm to the old primary are lost with that primary.
+ * Makes the barrier of a store: the number of replicas that must confirm a write. Replicas that disconnected still
+ * count, because one of them may have become the primary. Writes to the old primary that only other replicas confirmed
+ * would then be lost.
  *
- * @param asked `waitReplicas`; undefined: the most replicas that were attached since the start. If no more than
- *   `disk` is required, it is one, as soon as every primary had one.
+ * @param asked the option `waitReplicas`. Default, if `failover` is required: the largest number of replicas that a
+ *   primary had since the start. Default otherwise: 1 once every primary had a replica, and 0 before.
  */
 export function barrierOf(asked: number | undefined): Barrier {
   let most = 0;

@@ -1,12 +1,12 @@
-// `Backend.commit` on Redis: makes script arguments of the units, and a result of the script's reply (admission.md
-// §8.3, §9.5).
+// `Backend.commit` on Redis: converts the units (groups of row changes) to arguments of one script, and reads its reply
+// (admission.md §8.3, §9.5).
 // Called by redis-backend.ts; the script is `lua/commit.lua`.
 import type { CommitRequest, CommitResult, Expected, LoadResult, Scope, Unit, Write } from '../backend.ts';
 import { PROCESSES } from '../optimistic/row-data.ts';
 import { changesOf, indexOf, listName, rowName, rowText, seenOf, ttlOf, versionText } from './redis-rows.ts';
 import type { Session } from './sender-list.ts';
 
-/** Values that replace a body's length: the body is kept, or deleted. */
+/** The script gets these values in place of a body's length: `stays` keeps the stored body, `dropped` deletes it. */
 const BODY = { stays: -1, dropped: -2 } as const;
 
 interface Asked {
@@ -18,10 +18,13 @@ interface Asked {
   readonly bodies: Uint8Array[];
 }
 
-/** Commits units by one script. Before its first commit for a sender, this process registers the sender. */
+/**
+ * Commits units (groups of row changes) by one script. Before its first commit for a sender, this process registers the
+ * sender.
+ */
 export async function commit(session: Session, request: CommitRequest): Promise<CommitResult> {
   const sender = senderOf(request);
-  // Rows of processes have no sender, so workers never search them.
+  // The rows of processes belong to no sender. Workers never search them, so nothing has to be registered.
   const registering = sender === PROCESSES.sender ? undefined : session.registry.register(sender);
   if (registering) await registering;
   const asked: Asked = { names: [], versions: [], units: [], writes: [], rows: [], bodies: [] };
@@ -30,7 +33,7 @@ export async function commit(session: Session, request: CommitRequest): Promise<
   const { rows, bodies, ...lists } = asked;
   const keyids = session.keyids.toNote(request.units);
   const told = { at: request.at, ...lists, keyids, counts: request.counts.map(indexOf) };
-  // All rows are one argument, because a client needs as much time for a short argument as for a long one.
+  // The rows are joined into one argument, because a client needs as much time for a short argument as for a long one.
   const args = [rows.join(''), ...(bodies.length > 0 ? [Buffer.concat(bodies)] : [])];
   const { rest, ...seen } = seenOf(sender, request.counts, await session.run('commit', sender, told, args));
   session.keyids.noted(sender, keyids);
@@ -38,12 +41,15 @@ export async function commit(session: Session, request: CommitRequest): Promise<
   return { ...withAllNonces(session, sender, seen), refused: rest[0] as readonly number[] };
 }
 
-/** Replaces the sender's number of nonces, as a script returned it, by the known number of all senders. */
+/** Replaces the number of the sender's nonces, which a script returned, by the known number of all senders' nonces. */
 export function withAllNonces<Told extends LoadResult>(session: Session, sender: string, told: Told): Told {
   return told.nonces === undefined ? told : { ...told, nonces: session.counts.seen(sender, told.nonces) };
 }
 
-/** Returns the sender of a request. All its units have the same one; a unit without rows has none. */
+/**
+ * Returns the sender of a commit. All its units have the same sender. A unit without rows has none; then the sender of
+ * `counts` is used.
+ */
 function senderOf({ units, counts }: CommitRequest): string {
   const [unit] = units;
   const scope: Scope | undefined = unit?.writes[0]?.scope ?? unit?.expects[0]?.scope ?? counts[0];

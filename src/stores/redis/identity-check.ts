@@ -12,10 +12,11 @@ import { checkKept } from './redis-settings.ts';
  */
 export interface Watch {
   /**
-   * Checks after each new connection, and every 10 s while it is used. After a failed check it checks on each call,
-   * until a check succeeds. Undefined if no check is due.
+   * Checks after each new connection, and every 10 s while the store is used. After a failed check every call checks
+   * again, until a check succeeds. Returns undefined if no check is due.
    *
-   * @throws Fault `not_durable`, with the setting to change; `store_unavailable` at `deadline` (`performance.now()`).
+   * @throws Fault `not_durable`, with the setting to change; `store_unavailable` if a check has not ended at `deadline`
+   *   (`performance.now()`).
    */
   readonly passed: (deadline: number) => Promise<void> | undefined;
 }
@@ -40,7 +41,7 @@ export function watchOf(connection: RedisConnection, { timeoutMs, onDisk }: Watc
     () => performance.now(),
   );
   connection.on('ready', again.due);
-  // A Cluster has a node that it did not have before.
+  // The client emits `+node` when a Cluster has a new node, whose settings were not checked yet.
   connection.on('+node', again.due);
   return watchBy(again);
 }

@@ -1,26 +1,31 @@
-// Counts the nonces of all senders over their slots, and limits how often all senders are swept (admission.md §6.7,
-// §8.9).
-// Called by redis-session.ts. Commits and sweeps bring new counts, and sender-list.ts exchanges them between
-// processes.
+// Counts the nonces (random texts of signatures) of all senders, and limits how often all senders are cleared of
+// expired ones (admission.md §6.7, §8.9).
+// Called by redis-session.ts. Commits and sweeps bring new counts, and sender-list.ts exchanges them between processes.
 import type { Unit } from '../backend.ts';
 import { scopeName } from '../optimistic/row-data.ts';
 
-/** The number of a sender's nonces. */
 export interface NonceCount {
   readonly sender: string;
   readonly nonces: number;
 }
 
 /**
- * The number of nonces of each sender, for the cap on all of them together (admission.md §8.9). It is the last number
- * that a script returned to this process, or a newer one from another process.
+ * The last known number of nonces of each sender, for the cap on all nonces together (admission.md §8.9). A script
+ * returned it to this process, or another process has published it.
  */
 export interface NonceCounts {
-  /** Saves a number that a script returned. @returns the number of nonces of all senders. */
+  /**
+   * Saves the number of a sender's nonces that a script returned.
+   *
+   * @returns the number of nonces of all senders.
+   */
   seen(sender: string, nonces: number): number;
   /** Returns the numbers saved since the last call, to publish them to the other processes. */
   take(): readonly NonceCount[];
-  /** Takes over the numbers of other processes, except for senders whose number was saved since the last `take`. */
+  /**
+   * Takes over the numbers that other processes have published. Senders whose number was saved here since the last
+   * `take` are skipped.
+   */
   merge(counts: readonly NonceCount[]): void;
 }
 
@@ -49,13 +54,16 @@ export function nonceCounts(): NonceCounts {
   };
 }
 
-/** The pause after a sweep of all senders, as a multiple of its duration. So sweeps run for a tenth of the time. */
+/**
+ * The pause after a sweep (deletion of expired nonces) of all senders, as a multiple of the sweep's duration. So sweeps
+ * run for a tenth of the time.
+ */
 const REST = 9;
 
-/** The most senders that are swept without a pause afterwards. So few are swept in one round trip. */
+/** A sweep of at most this many senders is followed by no pause, because it takes only one round trip. */
 const FEW = 64;
 
-/** The result of a sweep of all senders. */
+/** The result of a sweep (deletion of expired nonces) of all senders. */
 interface Swept {
   /** The number of deleted nonces. */
   readonly gone: number;
@@ -63,12 +71,13 @@ interface Swept {
 }
 
 /**
- * Runs sweeps of all senders, each of which runs a script for every sender. Near the cap on all nonces every accept
- * asks for such a sweep. So calls share a running sweep, and with many senders sweeps run for at most a tenth of the
- * time.
+ * Limits sweeps (deletions of expired nonces) of all senders. A sweep runs a script for every sender. Near the cap on
+ * all nonces, every call of `accept` requests a sweep. So calls share a running sweep, and with many senders sweeps run
+ * for at most a tenth of the time.
  *
  * @param now returns ms.
- * @returns a function that returns the number of deleted nonces; 0 if no sweep was run.
+ * @returns a function that sweeps, or waits for the running sweep. It returns the number of deleted nonces; 0 if it did
+ *   not sweep because of a pause.
  */
 export function sweepsOfAll(
   now: () => number = () => performance.now(),
@@ -91,23 +100,26 @@ export function sweepsOfAll(
   };
 }
 
-/** A key id, and a time at which all its nonces have expired for certain. Unix ms. */
+/** A key id, and a time by which all its nonces have certainly expired. Unix ms. */
 type KeyidUntil = readonly [keyid: string, untilMs: number];
 
-/** The key ids of each sender. Each is written once an hour, and not with each nonce. */
+/** Decides when a sender's key id is written to its list in Redis: once an hour, and not with each nonce. */
 export interface Keyids {
   readonly toNote: (units: readonly Unit[]) => readonly KeyidUntil[];
-  /** Remembers that a script has written them. */
+  /** Remembers that a script has written the key ids. */
   readonly noted: (sender: string, keyids: readonly KeyidUntil[]) => void;
 }
 
 /**
- * The time that is added when a key id is written. So a key id in use is written once an hour, and an unused one is
- * still checked for an hour. Ms.
+ * The time that is added to a nonce's expiry when its key id is written. So a key id in use is written once an hour. An
+ * unused one is searched for expired nonces an hour longer. Ms.
  */
 const AHEAD_MS = 3_600_000;
 
-/** The most key ids that are remembered; above this number some are written again. */
+/**
+ * The largest number of key ids that are remembered as written. Above it all are forgotten, and written again when
+ * used.
+ */
 const MOST = 10_000;
 
 export function keyidsOf(): Keyids {

@@ -1,5 +1,5 @@
-// Sends scripts: waits for connection and checks, limits calls, and shares one WAIT between many of them
-// (admission.md §9.5).
+// Sends Lua scripts to Redis: waits for a connection and for due checks, and limits the number of calls. Many calls
+// share one WAIT, the command that waits for replicas (admission.md §9.5).
 // Made by redis-session.ts; send-script.ts does the sending.
 import { Fault } from '../../shared/errors.ts';
 import { type RedisConnection, asFault } from './redis-client.ts';
@@ -18,8 +18,8 @@ function gateOf(connection: RedisConnection): Gate {
   return {
     ready: (deadline) => {
       if (connection.status === 'ready') return undefined;
-      // The status of a client is `end` only if it gave up reconnecting, as for a name that did not resolve. It may
-      // connect again.
+      // The client's status is `end` only if it gave up connecting, e.g. because a host name did not resolve. A new try
+      // may succeed.
       if (connection.status === 'end') connection.connect().catch(() => undefined);
       return new Promise((resolve, reject) => {
         const leave = (): void => {
@@ -54,12 +54,14 @@ function tracked<T>(running: Set<Promise<unknown>>, work: Promise<T>): Promise<T
 /** Sends scripts to the servers. */
 export interface Pipeline {
   /**
-   * Runs a script, and answers once enough replicas have its writes. @throws Fault `store_unavailable`,
-   * `not_durable`.
+   * Runs a script, and resolves with its reply once enough replicas have its writes.
+   *
+   * @throws Fault `store_unavailable`, `not_durable`.
    */
   readonly run: (call: Call) => Promise<unknown>;
   /**
-   * Runs a script on whose writes no answer depends. It waits neither for replicas nor for a check of the settings.
+   * Runs a script on whose writes no answer depends. The call waits neither for replicas nor for a check of the
+   * settings.
    */
   readonly read: (call: Call) => Promise<unknown>;
   /** Resolves when no call is running. */
@@ -69,22 +71,25 @@ export interface Pipeline {
 /** The checks that may be due before something is sent. */
 interface Watches {
   readonly schema: Watch;
-  /** The check of the servers' settings. Calls by `read` skip it. */
+  /** The check of the servers' settings for durability. Calls by `read` skip it. */
   readonly kept: Watch;
 }
 
-/** The most scripts before one WAIT. */
+/** The largest number of scripts that share one WAIT (the command that waits for replicas). */
 const MOST = 128;
 
-/** The most calls that wait. Without a bound a slow server would fill this process's memory. */
+/**
+ * The largest number of calls that may wait for a reply. Without a bound a slow server would fill this process's
+ * memory.
+ */
 const WAITING_MOST = 10_000;
 
 /**
- * Makes the pipeline. If no replica has to confirm, each call is sent at once.
+ * Makes the pipeline. If no replica has to confirm writes, each call is sent immediately.
  *
- * With replicas, calls that come while a batch is running share the next batch. A batch is a pipeline of their
- * scripts, followed by one INFO and one WAIT. All are sent over one connection, because WAIT waits only for the
- * writes of its own connection. A call takes one round trip, and a call that comes alone does not wait.
+ * If replicas have to, calls that come while a batch is running share the next batch. A batch is a Redis pipeline of
+ * their scripts, followed by one INFO and one WAIT. All are sent over one connection, because WAIT waits only for the
+ * writes of its own connection. A call takes one round trip, and a call that comes alone does not wait for others.
  */
 export function pipelineOf(
   connection: RedisConnection,
@@ -119,7 +124,10 @@ export function pipelineOf(
   };
 }
 
-/** Runs `second` after `first`. Mostly there is nothing to wait for, and no promise is made. */
+/**
+ * Runs `second` once `first` has resolved. Often neither has anything to wait for. Then no promise is made, and
+ * undefined is returned.
+ */
 function after(
   first: Promise<void> | undefined,
   second: () => Promise<void> | undefined,
@@ -127,12 +135,12 @@ function after(
   return first ? first.then(() => second()) : second();
 }
 
-/** Makes a gate that opens when the connection is ready and the check is done. */
+/** Makes a gate at which calls wait until the connection is ready and the due checks of `watch` have passed. */
 function watchedGate(connection: RedisConnection, gate: Gate, watch: Watch): Gate {
   const waitUntilReady = async (first: Promise<void>, deadline: number): Promise<void> => {
     await first;
-    // If a command is passed to the client while it is not connected, the client sends it later. That happens even if
-    // the call was given up meanwhile, so nothing is passed until the connection is ready.
+    // A command that the client gets while it is not connected is sent later, even if the caller has given up by then.
+    // So nothing is passed to the client until the connection is ready.
     while (connection.status !== 'ready') {
       await gate.ready(deadline);
       await watch.passed(deadline);
@@ -146,7 +154,7 @@ function watchedGate(connection: RedisConnection, gate: Gate, watch: Watch): Gat
   };
 }
 
-/** Collects calls into batches. In a Cluster each sender has batches of its own, because a pipeline goes to one node. */
+/** Collects calls into batches. In a Cluster each sender has batches of its own: a pipeline goes to one node. */
 function batchesOf(
   wire: Wire,
   options: LaneOptions,
@@ -172,7 +180,7 @@ function batchesOf(
   };
 }
 
-/** Ends a call at its time limit: its reply may be lost, or its connection may be dead without an error. */
+/** Rejects a call at its time limit, because its reply may be lost, or its connection may be dead without an error. */
 function limited(
   call: Call,
   timeoutMs: number,

@@ -1,4 +1,5 @@
-// The backend on Redis: opens a session, and passes each operation to the script for it (admission.md §9.5).
+// The backend on Redis: opens a session (a checked connection), and runs the script for each operation (admission.md
+// §9.5).
 // Called by `src/stores/redis.ts`.
 import { ConfigError, Fault } from '../../shared/errors.ts';
 import type { StoreIdentity } from '../store.ts';
@@ -16,7 +17,7 @@ import { ADVICE } from './redis-settings.ts';
 /** Loads rows, for `Backend.load`. */
 async function load(session: Session, { rows, bodies, counts }: LoadRequest): Promise<LoadResult> {
   const sender = (rows[0] ?? bodies[0])?.scope.sender ?? counts[0]?.sender ?? '';
-  // The first registration also brings the numbers of nonces from other processes.
+  // The first registration of a sender also fetches the numbers of nonces that other processes have published.
   if (counts.length > 0) await session.registry.register(sender);
   const reply = await session.read('load', sender, {
     names: [...rows, ...bodies].map(rowName),
@@ -36,7 +37,7 @@ export function redisBackend(sessionOptions: Omit<SessionOptions, 'identityChang
   const identityChanged = (identity: StoreIdentity): void => {
     for (const listener of listeners) listener(identity);
   };
-  // Made here, so that it survives a session that could not be opened.
+  // The barrier is made here and not by the session, so that it keeps its numbers if a session cannot be opened.
   const barrier = barrierOf(sessionOptions.waitReplicas);
   const options: SessionOptions = { ...sessionOptions, identityChanged, barrier };
   let opening: Promise<Session> | undefined;

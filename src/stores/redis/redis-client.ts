@@ -3,8 +3,8 @@
 import { ConfigError, Fault, messageOf } from '../../shared/errors.ts';
 
 /**
- * A Redis client: `new Redis(…)` of ioredis 5 or later, also with Sentinels, or `new Redis.Cluster(…)`. It need not
- * be connected. The store works on a duplicate, and the caller closes this one.
+ * A Redis client: `new Redis(…)` of ioredis 5 or later, also with Sentinels, or `new Redis.Cluster(…)`. It need not be
+ * connected. The store works on a duplicate, and the caller closes the original.
  */
 export interface RedisClient {
   readonly status: string;
@@ -30,7 +30,7 @@ export interface RedisConnection {
   readonly evalBuffer: Send;
   readonly evalshaBuffer: Send;
   pipeline(): Pipeline;
-  /** Present only in a Cluster. */
+  /** Returns the nodes of a Cluster that have the role. Present only in a Cluster. */
   nodes?(role: 'master'): RedisConnection[];
 }
 
@@ -48,7 +48,7 @@ interface ClientOptions {
 }
 
 /**
- * The longest pause between two tries to connect, and between two checks if a server has loaded its data. Ms: 1 s.
+ * The longest pause between two tries to connect, and between two checks that a server has loaded its data. Ms: 1 s.
  */
 const RECONNECT_MS = 1000;
 
@@ -60,7 +60,7 @@ const retryStrategy = (times: number): number => Math.min(times * 50, RECONNECT_
  * - The client sends nothing twice. A `WAIT` that is resent on a new connection would wait for nothing, and report
  *   confirmations for writes that replicas may lack. So all running calls fail with their connection, and the store
  *   sends script and WAIT again, together.
- * - It reconnects for ever, also if its server is a primary that became a replica.
+ * - The client reconnects for ever, also if its server is a primary that became a replica.
  * - A connection that does not answer is closed.
  * - A server that is loading its data is asked again soon, because sellers retry for only some 15 s.
  */
@@ -74,13 +74,15 @@ function nodeOptions(timeoutMs: number): Record<string, unknown> {
     enableAutoPipelining: false,
     commandTimeout: undefined,
     monitor: false,
-    // With these, replies have one shape for all versions and settings of the client.
+    // With `protocol` and `stringNumbers`, replies have the same form for all versions and settings of the client.
     protocol: 2,
     stringNumbers: false,
   };
 }
 
-/** Makes the store's own connection. The caller's may be blocked or subscribed, or may read from replicas. */
+/**
+ * Makes the store's own connection. The caller's connection may be blocked or subscribed, or may read from replicas.
+ */
 export function duplicateOf(client: RedisClient, timeoutMs: number): RedisConnection {
   const duplicate = client.duplicate as (...args: unknown[]) => unknown;
   const node = nodeOptions(timeoutMs);
@@ -116,9 +118,10 @@ export function primaries(connection: RedisConnection): readonly RedisConnection
 }
 
 /**
- * Checks a client.
+ * Checks the client that the user passed.
  *
- * @throws ConfigError for anything that is not an ioredis client, or whose prefix would cut a hash tag short.
+ * @throws ConfigError for anything that is not an ioredis client. Also for a `keyPrefix` with braces, which would
+ *   change the hash tag of keys.
  */
 export function checkClient(client: RedisClient): void {
   const members = client as unknown as Partial<Record<string, unknown>> | undefined;
@@ -131,19 +134,23 @@ export function checkClient(client: RedisClient): void {
   checkPrefix('keyPrefix of the client', (client.options as ClientOptions).keyPrefix ?? '');
 }
 
-/** Checks a prefix. Redis Cluster uses the first `{…}` of a key to find its slot. That has to be the sender's. */
+/**
+ * Checks that a prefix of keys has no braces. Redis Cluster finds a key's slot by its first `{…}`, which has to be the
+ * sender's.
+ */
 export function checkPrefix(name: string, prefix: string): void {
   if (/[{}]/.test(prefix)) {
     throw new ConfigError(`redisStore: ${name} contains { or }. Take one without.`);
   }
 }
 
-/** Answers of a server that may be different a moment later, or on another node. */
+/** Error replies after which the same command may succeed a moment later, or on another node. */
 const PASSING =
   /^(READONLY|UNBLOCKED|LOADING|MOVED|ASK|TRYAGAIN|CLUSTERDOWN|MASTERDOWN|BUSY|Too many Cluster redirections)\b/;
 
 /**
- * The beginning of an error that a server answered, which is its code. All other errors are those of the connection.
+ * The error code, in capitals, at the beginning of an error that the server replied. Any other error is the
+ * connection's.
  */
 const ANSWERED = /^-?[A-Z]{2,}\b/;
 
@@ -151,17 +158,17 @@ export function isNoScript(error: unknown): boolean {
   return messageOf(error).startsWith('NOSCRIPT');
 }
 
-/** True if the node does not have the slot, or no longer has it. */
+/** True for the reply that the key's slot is on another node. */
 export function isMoved(error: unknown): boolean {
   return messageOf(error).startsWith('MOVED');
 }
 
-/** True if the keys of one script are in several slots. */
+/** True for the reply that the keys of one script are in several slots. */
 export function isCrossSlot(error: unknown): boolean {
   return messageOf(error instanceof Fault ? error.cause : error).startsWith('CROSSSLOT');
 }
 
-/** True for commands that a server forbids to this user, or does not have. */
+/** True for the error of a command that the server forbids to this user, or does not have. */
 export function isForbidden(error: unknown): boolean {
   return /^(NOPERM|NOAUTH|WRONGPASS|ERR unknown command|ERR The user executing the script)/.test(
     messageOf(error),
@@ -169,8 +176,8 @@ export function isForbidden(error: unknown): boolean {
 }
 
 /**
- * True if the same call may succeed when it is repeated at once. Every script can be repeated: because of its owner
- * or `acceptId`, a second run has the same result.
+ * True if the same call may succeed when it is repeated immediately. Every script may be repeated: a second run with
+ * the same owner or `acceptId` has the same result.
  */
 export function isPassing(error: unknown): boolean {
   if (error instanceof Fault) return false;
@@ -179,14 +186,17 @@ export function isPassing(error: unknown): boolean {
 }
 
 /**
- * True if the rows of one request may have caused the error, or one could not be packed. Then the others are sent
- * alone.
+ * True if the rows of a single call of a batch may have caused the error, e.g. because they could not be converted.
+ * Then each call is sent alone.
  */
 export function isAboutOne(error: unknown): boolean {
   return !(error instanceof Fault) || /^(ERR|WRONGTYPE)\b/.test(messageOf(error.cause));
 }
 
-/** Fixed messages for errors that an operator can correct; `cause` has the client's own error. */
+/**
+ * Messages for errors that an operator can correct, by the beginning of the server's reply. `cause` has the client's
+ * own error.
+ */
 const MENDED: readonly (readonly [RegExp, string])[] = [
   [/^OOM/, 'is out of memory: raise maxmemory, or lower the caps of senders'],
   [/^MISCONF/, 'refuses writes because it cannot write to its disk: free space, then look into its log'],
@@ -196,7 +206,7 @@ const MENDED: readonly (readonly [RegExp, string])[] = [
   [/^(MOVED|ASK|TRYAGAIN|CLUSTERDOWN|MASTERDOWN|Too many)/, 'Cluster does not serve the slot now'],
 ];
 
-/** Converts an error of the client to a fault. */
+/** Converts an error of the client to a `Fault`, the error that callers of the store get. */
 export function asFault(error: unknown): Fault {
   if (error instanceof Fault) return error;
   const text = messageOf(error);

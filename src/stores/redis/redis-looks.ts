@@ -1,5 +1,7 @@
-// Finds rows that are due, over senders in different slots (admission.md §4.12, §8.15).
-// Called by redis-backend.ts. It asks senders for the number of their due rows, and then takes rows.
+// Finds due rows of all senders, whose keys are in different slots (admission.md §4.12, §8.15). It asks one group of
+// senders after another for the numbers of their due rows, until enough senders have some. Then it takes rows from
+// these senders.
+// Called by redis-backend.ts.
 import type { DueRequest, DueResult, RowId, TurnRequest, TurnResult } from '../backend.ts';
 import { isCrossSlot } from './redis-client.ts';
 import type { Seen } from './redis-rows.ts';
@@ -8,29 +10,27 @@ import { forEach } from './redis-senders.ts';
 import type { Session } from './sender-list.ts';
 
 /**
- * Senders are asked in turn for the number of their due rows, until enough rows are found. Then rows are taken from
- * the senders that have some.
+ * The largest number of senders that one script examines. After each `AT_ONCE` senders, the search ends if enough of
+ * the examined senders have due rows.
  */
-
-/** The most senders that one script examines, and the most examined before the found rows are counted. */
 const TOGETHER = 256;
 const AT_ONCE = 4 * TOGETHER;
-/** The second number if each sender needs a script of its own. */
+/** The value in place of `AT_ONCE` if each sender needs a script of its own. */
 const AT_ONCE_APART = 64;
 
-/** The due rows of some senders, at the time of their server. */
+/** The numbers of due rows of some senders, at the time of the Redis server that has them. */
 interface Look {
   readonly now: number;
-  /** The time at which the next row comes due; Infinity if none is known. Unix ms. */
+  /** The earliest due time that is still ahead; Infinity if there is none. Unix ms. */
   readonly next: number;
-  /** The time at which the first row of all is or was due, suspects included. Unix ms. */
+  /** The earliest due time of all rows, past or ahead, suspects (events whose process died) included. Unix ms. */
   readonly first: number;
   readonly isSuspectDue: boolean;
-  /** The senders with due rows in the order of their turns, and how many rows each has. */
+  /** The senders that have due rows, in the order of their turns, each with the number of these rows. */
   readonly found: readonly (readonly [sender: string, count: number])[];
 }
 
-/** The arguments of `lua/due.lua`. */
+/** The arguments of the script `lua/due.lua`, which counts the due rows of senders. */
 interface LookAsked {
   readonly index: string;
   readonly max: number;
@@ -57,15 +57,17 @@ async function looksAt(session: Session, senders: readonly string[], asked: Look
     return await forEach(groups, (group) => lookAt(session, group, asked));
   } catch (error) {
     if (slots.areApart || !isCrossSlot(error)) throw error;
-    // Several servers share the keys behind one address, so each sender needs a script of its own from now on.
+    // The error means that several servers behind one address share the keys. So from now on each sender needs a script
+    // of its own.
     slots.areApart = true;
     return looksAt(session, senders, asked);
   }
 }
 
 /**
- * Examines senders until enough of them have due rows. @param enough the number of such senders, after which no more
- * are examined.
+ * Counts the due rows of each sender, one group of senders after another, as `senders` lists them.
+ *
+ * @param enough once this many senders have due rows, no further group is examined.
  */
 async function looks(
   session: Session,
@@ -85,7 +87,7 @@ async function looks(
   return out;
 }
 
-/** Returns all senders by name, beginning with the first name after `after`. */
+/** Returns all senders by name, beginning after the name `after`. The names up to `after` follow at the end. */
 async function sendersInTurn(
   session: Session,
   { senders, after }: Pick<DueRequest, 'senders' | 'after'>,
@@ -95,7 +97,10 @@ async function sendersInTurn(
   return at <= 0 ? all : [...all.slice(at), ...all.slice(0, at)];
 }
 
-/** Divides `max` rows among senders: the first row of each, then the second of each. Returns the number for each. */
+/**
+ * Divides `max` rows among senders in turns: the first row of each, then the second of each. Returns the number of rows
+ * for each sender.
+ */
 function sharesOf(asked: readonly Look[], max: number): ReadonlyMap<string, number> {
   const found = asked.flatMap((look) => look.found);
   const shares = new Map<string, number>();
@@ -109,7 +114,10 @@ function sharesOf(asked: readonly Look[], max: number): ReadonlyMap<string, numb
   return shares;
 }
 
-/** Returns the ms until another row is due, besides the `max` rows that are taken; undefined if none is known. */
+/**
+ * Returns the ms until another row is due, besides the `max` rows that are taken. 0: one is due already; undefined:
+ * none is known.
+ */
 function nextOf(asked: readonly Look[], max: number): number | undefined {
   const due = asked.flatMap(({ found }) => found).reduce((sum, [, count]) => sum + count, 0);
   if (due > max) return 0;
@@ -157,7 +165,10 @@ export async function due(session: Session, request: DueRequest): Promise<DueRes
   };
 }
 
-/** A sender's suspect that is to run first, and the number of the sender's due suspects. */
+/**
+ * The due suspect of a sender that is to run first, and the number of the sender's due suspects. A suspect is an event
+ * whose process died while it ran.
+ */
 interface FoundSuspect {
   readonly seen: Seen;
   readonly id: RowId;
@@ -167,7 +178,7 @@ interface FoundSuspect {
 }
 
 interface SuspectAsked {
-  /** The time for which the suspect is reserved, ms; 0: it is not reserved. */
+  /** The time for which the suspect is reserved for the caller, ms; 0: it is not reserved. */
   readonly hold: number;
   readonly longest: number;
 }
@@ -184,12 +195,12 @@ async function suspectOf(session: Session, sender: string, asked: SuspectAsked):
   };
 }
 
-/** The most due suspects of one sender that are counted. */
+/** The largest number of due suspects (events whose process died) that are counted for one sender. */
 const SUSPECTS = 1000;
 
 /**
- * Takes one suspect of all senders. Each sender that has some names the one that is to run first. Then the first of
- * these is taken.
+ * Takes one suspect (an event whose process died) of all senders. Asks each sender that has due suspects for the one
+ * that is to run first. Of the answers, takes the suspect with the fewest crashes, then the oldest.
  */
 async function dueSuspect(
   session: Session,
@@ -216,7 +227,9 @@ async function dueSuspect(
   };
 }
 
-/** Returns for how long the first row has been due, for `Backend.overdueMs`. */
+/**
+ * Returns the time for which the earliest due row has been due, for `Backend.overdueMs`. Undefined if no row is due.
+ */
 export async function overdueMs(session: Session): Promise<number | undefined> {
   const wanted = { index: 'd', max: 1, longest: 0, suspects: true };
   const asked = await looks(session, await session.registry.senders(), wanted);

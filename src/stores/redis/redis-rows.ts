@@ -1,11 +1,11 @@
-// Names and texts of rows on Redis, changes of their indexes, and replies of scripts as rows (admission.md §8.3).
-// Called by commit.ts and by the files that search rows; `lua/rows.lua` has the same names.
+// Makes the names, texts and index changes of rows on Redis, and reads rows from replies of scripts (admission.md
+// §8.3).
+// Called by commit.ts and by the files that search rows; `lua/rows.lua` uses the same names.
 import { isRegistration } from '../optimistic/row-data.ts';
 import { turnIn } from '../optimistic/commit-unit.ts';
 import type { Counted, LoadResult, Row, RowId, RowKind, Scope, Write } from '../backend.ts';
 
-/** The letters of the kinds of rows, as `lua/rows.lua` has them. */
-
+/** The letter of each kind of row in names of keys, as in `lua/rows.lua`. */
 const LETTERS: Record<RowKind, string> = {
   record: 'r',
   task: 't',
@@ -25,15 +25,15 @@ export const letterOf = (kind: RowKind): string => LETTERS[kind];
 const KINDS = new Map(Object.entries(LETTERS).map(([kind, letter]) => [letter, kind as RowKind]));
 const LISTS: Record<NonNullable<Write['list']>, string> = { queued: 'q', leased: 'l', dead: 'k' };
 
-/** The separator between key id and nonce. No id contains it (`columnText`). */
+/** The separator between key id and nonce in a row's name. No id contains it, because `columnText` encodes it. */
 const BEHIND_KEYID = '\0';
 
-/** The digits of a version: 52 bits. */
+/** The number of digits of a version, which has 52 bits. */
 const VERSION_DIGITS = 16;
 
 /**
- * The time after its expiry at which Redis itself deletes a finished row that no sweep has deleted. It frees the
- * memory of senders that no longer send. Ms: 1 h.
+ * The time between a finished row's expiry and its deletion by Redis itself, if no sweep has deleted the row. The
+ * deletion frees the memory of senders that no longer send. Ms: 1 h.
  */
 const SLACK_MS = 3_600_000;
 
@@ -45,7 +45,7 @@ export function versionText(version: number | undefined): string {
   return version === undefined ? '' : String(version).padStart(VERSION_DIGITS, '0');
 }
 
-/** Returns the index whose size is the count of a scope. */
+/** Returns the index (a sorted set) whose size is the row count of a scope: a sender's, or a key id's. */
 export function indexOf({ keyid }: Scope): string {
   return keyid === undefined ? 'x' : `z:${keyid}`;
 }
@@ -60,7 +60,10 @@ export function rowText({ next, link, expiresAt, list, waitsFor, bytes, suspect,
   return `${versionText(next)} ${JSON.stringify(head)}\n${data}`;
 }
 
-/** Returns the time at which Redis may delete a row by itself, Unix ms by its own clock; 0: never. */
+/**
+ * Returns the time at which Redis may delete a row by itself, Unix ms by the server's clock. 0: never, because the row
+ * has no expiry, is on a list, or has a body.
+ */
 export function ttlOf({ expiresAt, list, bytes }: Write, offsetMs: number): number {
   return expiresAt === null || list !== null || bytes > 0
     ? 0
@@ -68,8 +71,8 @@ export function ttlOf({ expiresAt, list, bytes }: Write, offsetMs: number): numb
 }
 
 /**
- * Returns pairs of index and score, flattened. The score is false if the row is removed from the index. It is true if
- * the script decides the score: the row's time of insertion.
+ * Returns the changes of a row's indexes (sorted sets) as index, score, index, score, …. The score `false` removes the
+ * row from the index. For `true` the script sets the score to the time at which the row was inserted.
  */
 export function changesOf(write: Write): (string | number | boolean)[] {
   const { kind, scope, expiresAt, list, waitsFor, before } = write;
@@ -87,8 +90,8 @@ export function changesOf(write: Write): (string | number | boolean)[] {
 type Before = NonNullable<Write['before']>;
 
 /**
- * Returns the changes of the indexes of due rows. A due time is written even if it is unchanged, because a worker may
- * have moved it when it reserved the row.
+ * Returns the changes of the indexes of due rows. The due time is written even if it is unchanged, because a worker
+ * that reserved the row may have changed it in the index.
  */
 function changesOfTurns({ dueAt, suspect }: Write, was: Before): (string | number | boolean)[] {
   const out: (string | number | boolean)[] = [];
@@ -100,12 +103,12 @@ function changesOfTurns({ dueAt, suspect }: Write, was: Before): (string | numbe
 const listIndex = (list: Write['list']): string | undefined => (list === null ? undefined : LISTS[list]);
 const waitIndex = (task: string | null): string | undefined => (task === null ? undefined : `y:${task}`);
 
-/** Removes a row from one index, and adds it to another. */
+/** Returns changes that remove a row from the index `from` and add it to the index `to`. */
 function moved(from: string | undefined, to: string | undefined): (string | boolean)[] {
   return [...(from === undefined ? [] : [from, false]), ...(to === undefined ? [] : [to, true])];
 }
 
-/** The values of a row before its insertion, when it is in no index. */
+/** The former values of a row that is being inserted: it is in no index yet. */
 const NOT_INDEXED: Before = {
   expiresAt: null,
   dueAt: null,
@@ -122,7 +125,7 @@ function changesOfRegistration({ kind, waitsFor, before }: Write): (string | num
   return out;
 }
 
-/** Returns the indexes of a kind of registrations: `all` has all ids in order, `due` has ids by their due time. */
+/** Returns the indexes of a kind of registrations. `all` sorts the ids as texts, `due` sorts them by due time. */
 export function registrationIndexes(kind: RowKind): { readonly all: string; readonly due: string } {
   return { all: `a:${LETTERS[kind]}`, due: `d:${LETTERS[kind]}` };
 }
@@ -131,7 +134,11 @@ export function textOf(reply: unknown): string {
   return Buffer.isBuffer(reply) ? reply.toString() : String(reply);
 }
 
-/** Reads a row. @param name as `rowName` returns it. */
+/**
+ * Makes a `Row` of its name and its stored text.
+ *
+ * @param name as `rowName` returns it.
+ */
 export function rowOf(sender: string, name: string, text: string): Row {
   const kind = KINDS.get(name.slice(0, 1)) ?? 'record';
   const at = kind === 'nonce' ? name.indexOf(BEHIND_KEYID) : 1;
@@ -145,7 +152,7 @@ export function rowOf(sender: string, name: string, text: string): Row {
   };
 }
 
-/** Reads rows from a list of alternating names and rows; `bodies` alternates ids and bodies. */
+/** Reads rows from a list in which names and texts of rows alternate. In `bodies` ids and bodies alternate. */
 export function rowsOf(sender: string, reply: readonly unknown[], bodies: readonly unknown[] = []): Row[] {
   const byId = new Map<string, Uint8Array>();
   for (let at = 0; at < bodies.length; at += 2) {
@@ -161,16 +168,20 @@ export function rowsOf(sender: string, reply: readonly unknown[], bodies: readon
   return rows;
 }
 
-/** The reply of `lua/commit.lua`, `load.lua` and `take.lua`. */
+/** The reply of the scripts `lua/commit.lua`, `load.lua`, `take.lua` and `suspect.lua`. */
 export interface Seen extends LoadResult {
   readonly isOld: boolean;
-  /** The nonces of the sender. */
+  /** The number of the sender's nonces; undefined if no counts were requested. */
   readonly nonces: number | undefined;
   /** The further parts of the reply, which differ from script to script. */
   readonly rest: readonly unknown[];
 }
 
-/** Reads a reply. @param scopes the scopes whose counts were requested. */
+/**
+ * Reads the reply of a script.
+ *
+ * @param scopes the scopes (the sender, or its key ids) whose counts were requested.
+ */
 export function seenOf(sender: string, scopes: readonly Scope[], reply: unknown): Seen {
   const [now, isOld, rows, counts, bodies = [], ...rest] = reply as [
     number,

@@ -1,4 +1,4 @@
-// Version and identity of a store's keys on Redis (admission.md §7.5, §7.7).
+// Reads and checks the version and the identity of a store's keys on Redis (admission.md §7.5, §7.7).
 // Called by redis-session.ts, at the start and every 10 s.
 import type { StoreIdentity } from '../store.ts';
 import { lookAgain, whileRunning, wrongVersion } from '../schema-version.ts';
@@ -10,8 +10,9 @@ import { isSilence, lookMs } from './redis-settings.ts';
 import { type Watch, watchBy } from './identity-check.ts';
 
 /**
- * The script that reads version and identity in one step, and creates both if neither exists. They never expire. If
- * the version is another one, nothing is created. A registry without a version belongs to version 1.
+ * The script that reads version and identity in one step, and creates each that is missing. Both never expire. If the
+ * keys have another version, nothing is created. Version 1 had no version key: its keys are recognised by its list of
+ * senders.
  */
 const IDENTIFY = `
 local version = redis.call('GET', KEYS[2]) or (redis.call('EXISTS', KEYS[3]) == 1 and '1')
@@ -21,7 +22,7 @@ if redis.call('SET', KEYS[1], ARGV[1], 'NX') then return { ARGV[2], ARGV[1], ver
 return { ARGV[2], redis.call('GET', KEYS[1]), 0 }`;
 
 /**
- * Returns the store's identity. `isNew`: this call created it.
+ * Returns the store's identity. `isNew` is true if this call created both the version and the identity.
  *
  * @throws ConfigError if the keys have another version.
  */
@@ -34,8 +35,9 @@ export async function identify(connection: RedisConnection, { identity }: Keys):
 }
 
 /**
- * Checks the version. If the keys have none, `identify` creates it. @throws ConfigError if the keys have another
- * version.
+ * Checks the version of the keys. Keys without a version are accepted, because `identify` creates it.
+ *
+ * @throws ConfigError if the keys have another version.
  */
 export async function checkSchema(connection: RedisConnection, { version }: Keys): Promise<void> {
   const found = await connection.call('GET', version);
@@ -46,7 +48,8 @@ function expectVersion(found: unknown): void {
   const text = textOf(found);
   if (text === String(SCHEMA_VERSION)) return;
   const at = { store: 'redisStore', place: 'the keys have', own: 'a prefix' };
-  // The key may belong to somebody else and contain anything, and the message is written to logs and terminals.
+  // The key may be another program's and contain anything. So only printable text gets into the message, which is
+  // written to logs and terminals.
   const shown = /^[\x21-\x7e]{1,40}$/.test(text) ? text : 'that cannot be printed';
   throw wrongVersion(at, SCHEMA_VERSION, /^[1-9]\d*$/.test(text) ? Number(text) : shown);
 }
@@ -55,13 +58,13 @@ interface SchemaWatchOptions {
   readonly keys: Keys;
   readonly timeoutMs: number;
   readonly clockOffsetMs: () => number;
-  /** Returns the identity that this process knows. */
+  /** Returns the identity of the store that this process last read. */
   readonly known: () => string;
   readonly identityChanged: (identity: StoreIdentity) => void;
 }
 
 /**
- * Checks version and identity every 10 s. Keys that were deleted (`FLUSHALL`) get both again.
+ * Checks version and identity every 10 s. If the keys were deleted (`FLUSHALL`), both are created again.
  *
  * @throws Fault `misconfigured` if `identify` or `identityChanged` throws ConfigError.
  */
@@ -77,7 +80,8 @@ export function schemaWatchOf(
     try {
       await withTimeout(check(), lookMs(connection, timeoutMs));
     } catch (error) {
-      // Only the node of these keys' slot does not answer: calls to the other nodes must go on.
+      // In a Cluster only the node that has these keys does not answer. Calls to the other nodes must go on, so this is
+      // no error.
       if (isCluster(connection) && isSilence(error)) return;
       throw whileRunning(error);
     }

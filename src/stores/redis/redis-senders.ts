@@ -1,16 +1,14 @@
-// Operations over all senders: pages, counts, sweeps (admission.md §8.14, §9.5).
-// Called by redis-backend.ts and redis-session.ts. Senders are in different slots, so each is asked by a script of its own.
+// Operations over all senders: pages of records, counts, deletion of expired rows (admission.md §8.14, §9.5).
+// Called by redis-backend.ts and redis-session.ts. Senders are in different slots, so each needs a script of its own.
 import type { ListCount, NoncesOf, Page, Row, Scope } from '../backend.ts';
 import type { InboxQuery } from '../store.ts';
 import { listName, rowOf, textOf } from './redis-rows.ts';
 import type { Session } from './sender-list.ts';
 
-/** Senders are in different slots, so no script can read them all. A query over all senders is one query to each. */
-
-/** The most senders that are queried at the same time. */
+/** The largest number of senders that are queried at the same time. */
 const AT_ONCE = 64;
 
-/** Runs `ask` for every sender, or group of senders, some at a time. */
+/** Runs `ask` for every sender, or group of senders, for at most `AT_ONCE` at the same time. */
 export async function forEach<S, T>(senders: readonly S[], ask: (sender: S) => Promise<T>): Promise<T[]> {
   const out: T[] = [];
   for (let at = 0; at < senders.length; at += AT_ONCE) {
@@ -40,8 +38,8 @@ export async function page(session: Session, query: InboxQuery): Promise<Page> {
 }
 
 /**
- * Counts records, for `Backend.listCounts`. The server's counts include expired rows. So if there is anything to
- * count, expired rows are deleted before.
+ * Counts records, for `Backend.listCounts`. The server's counts include expired rows. So the expired rows of each
+ * sender that has records are deleted first.
  */
 export async function listCounts(session: Session): Promise<readonly ListCount[]> {
   const counted = async (sender: string): Promise<readonly unknown[]> =>
@@ -65,8 +63,8 @@ function countsOf(sender: string, reply: readonly unknown[]): ListCount[] {
 }
 
 /**
- * Finds the end of a page. Rows of two senders can have the same time of insertion, and the next page begins after
- * such a time. So a page has all rows of one time, or none.
+ * Returns the number of rows on a page. The next page begins after the last row's time of insertion, which rows of two
+ * senders can share. So a page has all rows with the same time, or none.
  */
 function endOf(all: readonly Placed[], limit: number): number {
   let end = limit;
@@ -103,7 +101,7 @@ async function sweepAll(
 ): Promise<{ readonly gone: number; readonly senders: number }> {
   const senders = await session.registry.senders();
   let gone = 0;
-  // All senders are swept, even after `most` rows are deleted, because the sweep also counts their nonces.
+  // All senders are swept, even after `most` rows were deleted, because a sweep also counts the sender's nonces.
   for (let at = 0; at < senders.length; at += AT_ONCE) {
     const some = senders.slice(at, at + AT_ONCE);
     const left = Math.max(0, most - gone);
@@ -115,9 +113,9 @@ async function sweepAll(
 
 interface Sweep {
   readonly most: number;
-  /** The key id whose nonces are swept; '': none. */
+  /** The key id whose expired nonces are deleted; '': none. */
   readonly keyid: string;
-  /** True for nonces of all key ids. */
+  /** True to delete the expired nonces of all the sender's key ids. */
   readonly nonces: boolean;
 }
 
@@ -129,11 +127,12 @@ async function sweepSender(session: Session, sender: string, asked: Sweep): Prom
   return gone;
 }
 
-/** The most rows, and the most nonces, that one call deletes of a sender. */
+/** The largest number of rows, and of nonces, of one sender that one call deletes. */
 const SILENT_MOST = 1024;
 
 /**
- * Deletes the expired rows of one sender, with each call of another one, including those that other processes stored.
+ * Makes a function that deletes expired rows of one sender; each call continues with the next sender. So rows of
+ * senders that no longer send are deleted too, whichever process stored them.
  */
 export function silentSweeper(session: () => Session): () => Promise<void> {
   let turn = 0;

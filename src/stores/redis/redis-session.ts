@@ -37,20 +37,21 @@ export interface SessionOptions {
   readonly waitReplicas: number | undefined;
   readonly barrier: Barrier;
   /**
-   * Called if the keys of an open store turn out to be those of another store. Calls reject with the error that it
-   * throws.
+   * Called if the keys of an open store turn out to be another store's. If this function throws, calls of the store
+   * reject with its error.
    */
   readonly identityChanged: (identity: StoreIdentity) => void;
 }
 
 /**
- * Opens a session. @throws ConfigError if the servers' settings are unsuitable; Fault `store_unavailable` if no
- * server answers.
+ * Opens a session: a checked connection that runs scripts.
+ *
+ * @throws ConfigError if the servers' settings are unsuitable; Fault `store_unavailable` if no server answers.
  */
 export async function openSession(options: SessionOptions): Promise<Session> {
   const connection = duplicateOf(options.client, options.timeoutMs);
   let connectionError: unknown;
-  // Errors of the connection are emitted as an event, which nobody else listens to.
+  // The client emits errors of the connection as an event. The last error is kept for the message if opening fails.
   connection.on('error', (error) => {
     connectionError = error;
   });
@@ -61,7 +62,7 @@ export async function openSession(options: SessionOptions): Promise<Session> {
     await loadScripts(connection, options.scripts);
     const onDisk = isOnDisk(await durabilityOf(connection, options.barrier.seen));
     const session = sessionOf(connection, { ...options, onDisk, identity });
-    // Only a call shows if the user may not run scripts on the store's keys.
+    // The senders are read because only a call shows if the Redis user may run scripts on the store's keys.
     await session.registry.senders();
     return session;
   } catch (error) {
@@ -89,8 +90,8 @@ async function connected(connection: RedisConnection, timeoutMs: number): Promis
 }
 
 /**
- * Loads the scripts, so that the first delivery takes one round trip, too. If a server forgets them, they are sent
- * again.
+ * Loads the scripts into every primary, so that the first delivery, too, takes one round trip. If a server forgets a
+ * script, it is sent again.
  */
 async function loadScripts(connection: RedisConnection, scripts: Scripts): Promise<void> {
   for (const node of primaries(connection)) {

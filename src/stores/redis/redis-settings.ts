@@ -10,7 +10,7 @@ import { withTimeout } from './send-script.ts';
 /** A primary and its settings. */
 interface Server {
   readonly info: ReadonlyMap<string, string>;
-  /** The number of replicas that are connected to it and report. */
+  /** The number of replicas that are connected to this primary and report to it. */
   readonly attached: number;
   /** Reads a setting; undefined if CONFIG GET is not allowed. */
   readonly config: (name: string) => Promise<string | undefined>;
@@ -84,16 +84,16 @@ async function checkEviction({ info, config }: Server): Promise<void> {
   );
 }
 
-/** The durability when the store was opened, and the time limit for a server's answer. */
+/** The level of durability that the store had when it was opened, and the time limit for a server's answer. */
 export interface KeptOptions {
-  /** True if writes were on disk before their answer. */
+  /** True if writes were on disk before their answer when the store was opened. */
   readonly onDisk: boolean;
   readonly timeoutMs: number;
 }
 
 /**
- * The share of a call's time limit that the check of one of several primaries may take. Calls to the others go on
- * meanwhile.
+ * The share of a call's time limit that a check may take if there are several primaries. A primary that does not answer
+ * in that time must not stop calls to the others.
  */
 const SHARE = 1 / 4;
 
@@ -102,9 +102,9 @@ export function lookMs(connection: RedisConnection, timeoutMs: number): number {
 }
 
 /**
- * Checks that every primary is as durable as before. If there are several, one that does not answer is skipped. Calls
- * to its own slots fail by themselves, and calls to other slots must not. It is checked again after it has
- * reconnected, or by the next check.
+ * Checks that every primary is as durable as before. If there are several, a primary that does not answer is skipped.
+ * Calls to its slots fail by themselves, and calls to other slots must not fail. The skipped primary is checked again
+ * after it has reconnected, or by the next check.
  *
  * @throws ConfigError with the setting to change; the connection's error if no primary answers.
  */
@@ -121,7 +121,10 @@ export async function checkKept(connection: RedisConnection, options: KeptOption
   if (errors.length > 0 && errors.length === nodes.length) throw errors[0];
 }
 
-/** True if the server did not answer the check. */
+/**
+ * True if an error of a check means that the server did not answer it. False if the server answered with wrong
+ * settings.
+ */
 export function isSilence(error: unknown): boolean {
   return !(error instanceof ConfigError) && (error instanceof Fault || isPassing(error));
 }
@@ -143,7 +146,7 @@ export async function attachedTo(connection: RedisConnection): Promise<Attached>
   return attachedOf(await serversOf(connection));
 }
 
-/** The advice for more durability. */
+/** The advice for reaching a higher durability, if writes are not on disk before their answer. */
 export const ADVICE: string =
   "For 'disk' set appendonly yes, appendfsync always and no-appendfsync-on-rewrite no on every primary; for 'failover' attach replicas to every primary, too.";
 
@@ -152,9 +155,9 @@ export const ADVICE: string =
  *
  * - `disk`: the append-only file is synced before a reply. Under `everysec` a power failure loses up to two seconds.
  *   With `no-appendfsync-on-rewrite` it loses all writes during a rewrite. Both are `process`.
- * - `failover`: on disk, and confirmed before a reply by all replicas that could take the primary's place. With
- *   fewer, one may be the primary already while another still confirms to the old one. A primary that restarts from
- *   an older file would make its replicas forget too, so replicas alone are not enough.
+ * - `failover`: on disk, and confirmed before a reply by all replicas that could take the primary's place. If fewer
+ *   confirmed, one of the others may already be the new primary, while the confirming ones still follow the old one.
+ *   Replicas alone are not enough: a primary that restarts from an older file would make its replicas forget too.
  */
 export async function durabilityOf(
   connection: RedisConnection,

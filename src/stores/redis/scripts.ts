@@ -7,12 +7,12 @@ import { LUA } from './lua.ts';
 
 /**
  * The version of the keys: their names and types (`lua/rows.lua`, `lua/register.lua`), and the content of a row.
- * Since the release of 0.1.0 every change of these is a new version, with new names for all keys
+ * From the release of 0.1.0 on, every change of these is a new version, with new names for all keys
  * (`docs/operations.md`, "Upgrades").
  */
 export const SCHEMA_VERSION = 4;
 
-/** A Lua script as Redis knows it. */
+/** A Lua script: its source, and the hash by which Redis runs it. */
 export interface Script {
   readonly source: string;
   /** The SHA-1 of the source, lower-case hex: its name in the server's script cache. */
@@ -43,7 +43,6 @@ const OTHERS: Record<OtherScript, string> = {
   senders: LUA.senders,
 };
 
-/** All scripts of the store. */
 export type Scripts = Readonly<Record<RowScript | OtherScript, Script>>;
 
 /**
@@ -56,7 +55,11 @@ export interface Digests {
   readonly tag: (text: string) => string;
 }
 
-/** Makes the hashes. @throws ConfigError if the runtime has no `node:crypto`. */
+/**
+ * Makes the hash functions.
+ *
+ * @throws ConfigError if the runtime has no `node:crypto`.
+ */
 export function nodeDigests(): Digests {
   const crypto = nodeCrypto();
   if (!crypto) throw new ConfigError('redisStore: this runtime has no node:crypto. Run it on Node >= 22.13.');
@@ -78,24 +81,28 @@ export function scriptsOf({ sha1Hex }: Digests): Scripts {
 /** The names of a store's keys: the `KEYS` of its scripts. */
 export interface Keys {
   /**
-   * Returns the two names that a script gets. All keys of a sender begin with the first. Its hash tag puts them into
-   * one slot of a Cluster.
+   * Returns the two key names that a script gets for a sender. All keys of the sender begin with the first name. Its
+   * hash tag puts these keys into one slot of a Cluster.
    */
   readonly of: (sender: string) => readonly [string, string];
   readonly registry: readonly [string, string];
-  /** The key of the version (redis-schema.ts). */
+  /** The key that has the version of all keys (redis-schema.ts). */
   readonly version: string;
-  /** The keys for redis-schema.ts: identity, version, and the registry of version 1, which had no version key. */
+  /**
+   * The keys for redis-schema.ts: identity, version, and the registry of version 1 of the keys, which had no version
+   * key.
+   */
   readonly identity: readonly [string, string, string];
 }
 
-/** The most names that are remembered; further ones are computed each time. */
+/** The largest number of senders whose key names are remembered; the names of others are computed each time. */
 const MOST = 10_000;
 
 /**
- * Makes the names of keys. A sender's tag is a digest of its agent URL: it has a fixed length, and no character with
- * a meaning in a key. Callers cannot invent senders, because these are configured. Two versions of the schema never
- * share a name.
+ * Makes the names of keys. A sender's tag is a digest of its agent URL. It has a fixed length, and no character that
+ * has a meaning in a key. Two versions of the schema never share a name.
+ *
+ * Names are remembered by sender; callers cannot invent senders, because these are configured.
  */
 export function keysOf(prefix: string, { tag }: Digests): Keys {
   const known = new Map<string, readonly [string, string]>();

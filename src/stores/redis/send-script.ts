@@ -1,5 +1,5 @@
-// Sends one script, or a pipeline of scripts with a WAIT, and repeats those that were refused temporarily
-// (admission.md §9.5).
+// Sends one script, or a Redis pipeline of scripts with a WAIT. Scripts that the server refused temporarily are
+// repeated (admission.md §9.5).
 // Called by pipeline.ts. Other files limit the time of their calls with `withTimeout`.
 import { orLate, sleep } from '../../shared/time-limits.ts';
 import { Fault } from '../../shared/errors.ts';
@@ -25,10 +25,14 @@ export interface LaneOptions {
   /** The time limit of a call, including retries and waits. Ms. */
   readonly timeoutMs: number;
   readonly waitTimeoutMs: number;
-  /** Returns the number of replicas that must have a write before it is answered; 0: none, and no WAIT is sent. */
+  /**
+   * Returns the number of replicas that must have a write before its call is answered; 0: none, and no WAIT is sent.
+   */
   readonly replicas: () => number;
   /**
-   * Returns the number for a primary with `attached` replicas. @throws Fault `not_durable` if that may not be enough.
+   * Returns the number of replicas that must have a write, for a primary that has `attached` replicas.
+   *
+   * @throws Fault `not_durable` if that number may not be enough.
    */
   readonly needed?: (attached: number) => number;
 }
@@ -37,17 +41,21 @@ export interface LaneOptions {
 export interface RedisJob {
   readonly call: Call;
   readonly deadline: number;
-  /** Returns true also if the call's time limit has passed. */
+  /** Returns true if the call has its answer, or if its time limit has passed. */
   readonly isSettled: () => boolean;
   readonly resolve: (reply: unknown) => void;
   readonly reject: (error: unknown) => void;
 }
 
-/** Calls wait here and not in the client's queue, so that a call that was given up is not sent later. */
+/**
+ * Makes calls wait for the connection. They do not wait in the client's queue, which would send calls that were given
+ * up.
+ */
 export interface Gate {
   /**
-   * Resolves when there is a connection; undefined if there already is one. @throws Fault `store_unavailable` at
-   * `deadline` (`performance.now()`).
+   * Resolves when there is a connection; undefined if there already is one.
+   *
+   * @throws Fault `store_unavailable` if there is none at `deadline` (`performance.now()`).
    */
   readonly ready: (deadline: number) => Promise<void> | undefined;
 }
@@ -58,13 +66,14 @@ export interface Wire {
   readonly gate: Gate;
 }
 
-/** The pause after a temporary refusal, ms. */
+/** The pause before scripts that the server refused temporarily are sent again, ms. */
 const AGAIN_MS = 50;
 
 const argsOf = ({ keys, args }: Call): [number, ...Arg[]] => [keys.length, ...keys, ...args];
 
 /**
- * Runs a script by its hash. If the server has forgotten it (restart, SCRIPT FLUSH, failover), runs it by its source.
+ * Runs a script by its hash. If the server no longer has the script (restart, SCRIPT FLUSH, failover), sends its
+ * source.
  */
 async function evaluate(connection: RedisConnection, { call, isSettled }: RedisJob): Promise<unknown> {
   try {
@@ -76,8 +85,8 @@ async function evaluate(connection: RedisConnection, { call, isSettled }: RedisJ
 }
 
 /**
- * Sends one script, and repeats it once after a temporary refusal. Nothing is sent for a call that was given up:
- * nobody would know of its effect, e.g. a lease.
+ * Sends one script, and repeats it once after a temporary refusal. Nothing is sent for a call that was given up,
+ * because its caller would not learn of an effect, e.g. a lease.
  */
 export async function sendOne({ connection, gate }: Wire, job: RedisJob): Promise<void> {
   for (let tries = 1; !job.isSettled(); tries += 1) {
@@ -108,14 +117,18 @@ export async function sendBatch(wire: Wire, batch: readonly RedisJob[], options:
     for (const { job, error } of failed) if (!retried(tries, error)) job.reject(error);
     left = again.map(({ job }) => job);
     bySource = again.some(({ error }) => isNoScript(error));
-    // The client follows a single command to the node that has the slot, and uses that node from then on.
+    // A slot has moved to another node. The client follows the reply MOVED only for a single command, so one script is
+    // sent alone. From then on the client sends pipelines to the new node, too.
     const moved = again.find(({ error }) => isMoved(error));
     if (moved) await evaluate(wire.connection, moved.job).catch(() => undefined);
     else if (left.length > 0 && !bySource) await sleep(AGAIN_MS);
   }
 }
 
-/** True for a script that the server lacks, in the first two tries. For a temporary refusal, only in the first. */
+/**
+ * True if a script is sent again. If the server does not have the script, after tries 1 and 2; after a temporary
+ * refusal, only after try 1.
+ */
 function retried(tries: number, error: unknown): boolean {
   return isNoScript(error) ? tries <= 2 : tries === 1 && isPassing(error);
 }
@@ -154,8 +167,10 @@ function add(pipeline: Pipeline, call: Call, bySource: boolean): void {
 }
 
 /**
- * Answers the jobs whose script ran, if enough replicas have its writes. @returns the other jobs. @throws Fault
- * `not_durable`
+ * Answers the calls whose scripts ran, if enough replicas have their writes. Otherwise rejects them.
+ *
+ * @returns the calls whose script or whose WAIT failed, with the errors.
+ * @throws Fault `not_durable` if the attached replicas may not be enough.
  */
 function settle(
   batch: readonly RedisJob[],
@@ -181,7 +196,8 @@ function tooFew(count: number, replicas: number): Fault {
 }
 
 /**
- * Limits the time of `work`. On a connection that is dead without an error, it would delay all later calls for ever.
+ * Rejects if `work` takes longer than `timeoutMs`. On a connection that is dead without an error, `work` would never
+ * end, and would delay all later calls.
  */
 export const withTimeout = <T>(work: Promise<T>, timeoutMs: number): Promise<T> =>
   orLate(work, timeoutMs, () => new Fault('store_unavailable', 'Redis: no answer.'));

@@ -1,5 +1,5 @@
-// The list of senders and their nonces that processes on one Redis share, and the type of a session (admission.md
-// §8.9, §9.5).
+// The list of senders, with the numbers of their nonces, that all processes on one Redis share (admission.md §8.9,
+// §9.5). Also the type of a session (an open connection).
 // Called by commits, loads and searches; made by redis-session.ts.
 import { columnText, fromColumnText } from '../text.ts';
 import type { Keys, Scripts, RowScript } from './scripts.ts';
@@ -12,21 +12,24 @@ import type { StoreIdentity } from '../store.ts';
 import type { Durability } from '../store.ts';
 
 /**
- * The registry, by which processes inform each other through Redis: the senders with events, and their nonces'
- * numbers.
+ * The list that processes share through Redis: the senders that have stored events, and the number of nonces of each.
  */
 export interface Registry {
-  /** Registers a sender before its first commit, so that workers find it. Undefined if it is registered already. */
+  /**
+   * Registers a sender before its first commit, so that the workers of all processes find it. Returns undefined if it
+   * is registered already.
+   */
   register(sender: string): Promise<void> | undefined;
   /**
-   * Called after a commit. Every 10 s it exchanges numbers and registers the senders again; no call waits for that.
+   * Called after a commit. Every 10 s it exchanges the numbers of nonces with other processes, and registers the
+   * senders again. No call waits for that.
    */
   tick(): void;
   /** Returns all senders that any process has registered. */
   senders(): Promise<readonly string[]>;
 }
 
-/** The interval at which processes publish their numbers of nonces (verification.md §2.9a). Ms: 10 s. */
+/** The interval at which processes publish the numbers of their senders' nonces (verification.md §2.9a). Ms: 10 s. */
 const EXCHANGE_MS = 10_000;
 
 export interface RegistryParts {
@@ -34,7 +37,7 @@ export interface RegistryParts {
   readonly scripts: Scripts;
   readonly keys: Keys;
   readonly counts: NonceCounts;
-  /** Further work that is done after each exchange. */
+  /** Does further regular work after each exchange: counts the replicas, and deletes expired rows of one sender. */
   readonly also: () => Promise<void>;
 }
 
@@ -45,7 +48,8 @@ export function registryOf(parts: RegistryParts): Registry {
   return {
     register: (sender) => {
       if (registered.has(sender)) return registered.get(sender);
-      // Only the first registration asks for all numbers, because there are as many as senders.
+      // Only the first registration fetches the numbers of all senders' nonces, because that list is as long as the
+      // list of senders.
       const isFirst = exchangedAt === -Infinity;
       if (isFirst) exchangedAt = performance.now();
       const running = exchange(parts, [sender], [], isFirst);
@@ -75,7 +79,9 @@ export function registryOf(parts: RegistryParts): Registry {
 }
 
 /**
- * Registers senders and exchanges numbers of nonces. @param isTold true if the numbers of all senders are requested.
+ * Registers senders, and exchanges numbers of nonces with other processes.
+ *
+ * @param isTold true if the numbers of all senders are requested.
  */
 async function exchange(
   { lane, scripts, keys, counts }: RegistryParts,
@@ -102,7 +108,7 @@ export type RunScript = (
   args?: readonly Arg[],
 ) => Promise<unknown>;
 
-/** An open connection, and what is known about its servers. */
+/** An open connection to Redis, with the state and the operations that all calls of the store share. */
 export interface Session {
   /** Runs a script on a sender's rows, and answers once enough replicas have its writes. */
   readonly run: RunScript;
@@ -117,11 +123,18 @@ export interface Session {
   readonly identity: () => StoreIdentity;
   /** Returns the offset that is added to the server's time, ms. */
   readonly offsetMs: () => number;
-  /** Returns the durability. @throws ConfigError if a newer package has changed the keys meanwhile. */
+  /**
+   * Returns the durability under the servers' present settings.
+   *
+   * @throws ConfigError if a newer package has changed the keys meanwhile.
+   */
   durability(): Promise<Durability | 'unknown'>;
-  /** Returns the advice for more durability. */
+  /** Returns the settings that the operator has to change for more durability. */
   advice(): string;
-  /** Returns a primary's time. Leases survive a failover only because the clocks of all primaries agree. Unix ms. */
+  /**
+   * Returns the time of one primary, Unix ms, with the offset. Leases survive a failover only if the clocks of all
+   * primaries agree.
+   */
   clock(): Promise<number>;
   /** Waits for running calls, then disconnects. */
   close(): Promise<void>;

@@ -1,7 +1,7 @@
-// The five rules of accept in their order: nonce, known record, staleness, caps, insertion (admission.md §3.1 to
-// §3.5).
-// Memory, SQLite and the optimistic store call `accept` inside one atomic step, with their own time. Verifiers call
-// `lookAtNonce`.
+// Decides `Store.accept` by five rules, in this order: nonce, known record, staleness, caps, insertion (admission.md
+// §3.1 to §3.5).
+// Memory, SQLite and the optimistic store call `accept` inside one atomic step, with the time of their own clock.
+// Verifiers call `lookAtNonce`, which checks a nonce without saving it.
 import type { AcceptDecision, AcceptRequest, AcceptResult, EventClaim } from '../store.ts';
 import { insertedAnswer, requireLength } from './lease-rules.ts';
 import { onRecord } from './duplicate.ts';
@@ -16,11 +16,15 @@ import { dropsEnd, followsEnd, isSecondEnd, notNewer, secondTerminal, terminalAt
 import { afterFirst, firstTold, type Found, heldTerminal, join } from './channels.ts';
 
 /**
- * The most rows that one refused accept deletes. After a cap was lowered by much, several calls delete the surplus.
+ * The largest number of expired rows that one accept asks the store to delete for each reached cap. It bounds the cost
+ * of a refusal. If an owner lowered a cap by much, the expired rows over it are deleted by several calls of accept.
  */
 const PURGE_MOST = 4096;
 
-/** The most rows deleted before the bytes are summed again, because bodies differ in size. */
+/**
+ * The number of expired rows that are deleted at a time to make room for a new body. Bodies differ in size, so the
+ * bytes are counted again after each deletion.
+ */
 const PURGE_BYTES_STEP = 256;
 
 function excess(used: number, max: number): number {
@@ -28,8 +32,8 @@ function excess(used: number, max: number): number {
 }
 
 /**
- * True if one more nonce would exceed a cap (verification.md §2.9a). Expired nonces are purged first, so they refuse
- * nobody.
+ * True if one more nonce would exceed a cap (verification.md §2.9a). Expired nonces are deleted first, so that they do
+ * not count.
  */
 function noncesFull({ rows, request, now, used }: Accepting, keyid: string): boolean {
   const { sender, limits } = request;
@@ -47,7 +51,7 @@ function noncesFull({ rows, request, now, used }: Accepting, keyid: string): boo
   return isFull(rows.usage(sender, keyid));
 }
 
-/** True if the sender has no room for one more record (contract.md §9.6). */
+/** True if the sender has no room for one more record, even after its expired rows are deleted (contract.md §9.6). */
 function entriesFull({ rows, request, now, used }: Accepting): boolean {
   const max = request.limits.maxRecordsPerSender;
   if (used.entries < max) return false;
@@ -55,7 +59,10 @@ function entriesFull({ rows, request, now, used }: Accepting): boolean {
   return rows.usage(request.sender, undefined).entries >= max;
 }
 
-/** True if `bytes` more would exceed the sender's cap on the bytes of unfinished bodies. */
+/**
+ * True if `bytes` more would exceed the sender's cap on the bytes of unfinished bodies, even after expired rows are
+ * deleted.
+ */
 function bytesFull({ rows, request, now, used }: Accepting, bytes: number): boolean {
   const room = request.limits.maxPendingBytesPerSender - bytes;
   let left = used;
@@ -68,7 +75,7 @@ function bytesFull({ rows, request, now, used }: Accepting, bytes: number): bool
   return left.pendingBytes > room;
 }
 
-/** The members of a new record that differ from case to case. */
+/** The members of a new record that depend on the mode, and on the rule that inserts the record. */
 type Start = Pick<
   RecordRow,
   | 'state'
@@ -87,7 +94,10 @@ type Start = Pick<
   | 'expiresAt'
 >;
 
-/** Makes a new record as one object literal. Every delivery makes one, so no object of defaults is copied. */
+/**
+ * Makes a new record as one object literal. Nearly every delivery makes one, and copying an object of defaults would be
+ * slower.
+ */
 function newRecord({ request, now }: Accepting, event: EventClaim, start: Start): RecordRow {
   const runs = start.state === 'leased' ? 1 : 0;
   return {
@@ -126,8 +136,8 @@ function newRecord({ request, now }: Accepting, event: EventClaim, start: Start)
 }
 
 /**
- * Rule 3: records an event that is never handed to a handler as DONE(stale), so that its next copy is a duplicate.
- * Called only if the sender has room for one more record.
+ * Inserts the record of an event that no handler gets, in the state DONE(stale). So the event's next copy is a
+ * duplicate (rule 3 of accept). Called only if the sender has room for one more record.
  */
 function insertEnded(step: Accepting, event: EventClaim, claim: Claim, first: Found | undefined): void {
   const start: Start = {
@@ -151,8 +161,8 @@ function insertEnded(step: Accepting, event: EventClaim, claim: Claim, first: Fo
 }
 
 /**
- * Rule 5: inserts the record, and saves its task and notification id. In mode inline, the accept leases it at once if
- * its task is free.
+ * Inserts the record of a new event, and saves its task and notification id (rule 5 of accept). In mode inline, the
+ * record is leased to this accept immediately if its task is free.
  */
 function insertEvent(
   step: Accepting,
@@ -167,7 +177,8 @@ function insertEvent(
   const record = newRecord(step, event, startOf(step, event, task, { reemission, windows, claimedState }));
   rows.insertRecord(record, event.body);
   if (event.task) {
-    // The new record holds its free task from now on, so that a worker which looks now keeps the order.
+    // An acknowledged record that need not wait takes its task now, before a worker leases the record. Otherwise a
+    // later event of the task could run first.
     const isNext = record.acked && record.parkedUntil === 0;
     const holder = record.state === 'leased' || isNext ? record.key : undefined;
     const of = { sender: request.sender, id: event.task.id };
@@ -188,8 +199,8 @@ function insertEvent(
 }
 
 /**
- * Makes the members with which a record begins. Inbox: QUEUED and acknowledged. Inline: LEASED to the accept, or
- * QUEUED if another record holds the task.
+ * Makes the members with which a new record begins. Mode inbox: QUEUED and acknowledged. Mode inline: LEASED to this
+ * accept, or QUEUED if another record holds the task.
  */
 function startOf(
   step: Accepting,
@@ -230,15 +241,16 @@ function startOf(
     acked: false,
     parkedUntil: 0,
     afterTerminal: followsEnd(rows, event, task, now),
-    // The record never expires under a live lease.
+    // A record must not expire while its lease is live.
     expiresAt: Math.max(expiresAt, leaseUntil),
   };
 }
 
 /**
- * Decides `Store.accept` by rules 1 to 5, in their order. Runs inside one atomic step of the backend.
+ * Decides `Store.accept` by its five rules: nonce, known record, staleness, caps, insertion. Runs inside one atomic
+ * step of the store.
  *
- * @throws ConfigError for a `leaseMs` that is not a length of time.
+ * @throws ConfigError for a `leaseMs` that is not above 0 and at most 10 min.
  */
 export function accept(rows: Rows, request: AcceptRequest, now: number): AcceptResult {
   requireLength('leaseMs', request.leaseMs);
@@ -263,15 +275,15 @@ function decide(step: Accepting, known: NonceRow | undefined, record: RecordRow 
   const refused = checkNonce(step, known, record);
   if (refused) return { kind: refused };
   const decision: Decided = event ? decideEvent(step, event, record) : { kind: 'burned' };
-  // The nonce is saved together with its event, or not at all. If it were saved first and the event then failed, the
-  // event would be lost.
+  // The nonce is saved together with its event, or not at all. If only the nonce were saved, the sender's retry would
+  // be refused as a replay, and the event would be lost.
   if (!UNRECORDED.has(decision.kind)) saveNonce(step, known);
   return decision;
 }
 
 /**
- * Decisions after which nothing is saved: the sender may send the same bytes again, and they must get the same
- * answer.
+ * Decisions after which nothing is saved, not even the nonce: the sender may send the same bytes again, and must get
+ * the same answer.
  */
 const UNRECORDED: ReadonlySet<AcceptDecision['kind']> = new Set([
   'over-cap',
@@ -280,8 +292,8 @@ const UNRECORDED: ReadonlySet<AcceptDecision['kind']> = new Set([
 ] as const);
 
 /**
- * Judges a nonce that comes without an event, by rule 1, and does not save it. Undefined: it is new and fits the
- * caps.
+ * Judges the nonce of a delivery by rule 1 of accept, without saving the nonce. Returns undefined if the nonce is new
+ * and fits the caps.
  */
 export function lookAtNonce(
   rows: Rows,
@@ -294,7 +306,10 @@ export function lookAtNonce(
   return checkNonce({ rows, request, now, used, replay: false }, known, undefined);
 }
 
-/** Rule 1 (admission.md §3.1; verification.md §2.9a, §2.12 and §2.13). */
+/**
+ * Judges the delivery's nonce: rule 1 of accept (admission.md §3.1; verification.md §2.9a, §2.12 and §2.13). Undefined:
+ * the delivery goes on to the next rules.
+ */
 function checkNonce(
   step: Accepting,
   known: NonceRow | undefined,
@@ -305,11 +320,15 @@ function checkNonce(
   if (!known) return noncesFull(step, request.nonce.keyid) ? 'rate-abuse' : undefined;
   const sameEvent = known.key === (request.event?.key ?? null);
   if (sameEvent && known.acceptId === request.acceptId) return undefined;
-  // No record: the event ended and was forgotten, or was stale and left no record. Either way it was answered.
+  // The nonce may be known although the event has no record: the record expired, or the event was stale and got none.
+  // In both cases the event was answered, so this is a replay.
   return sameEvent && record && !record.acked ? undefined : 'replayed';
 }
 
-/** Applies rule 2 if the record exists, else rules 3, 4 and 5. */
+/**
+ * Decides an event whose nonce was accepted. An event with a record is judged by rule 2 of accept, a new one by rules 3
+ * to 5 (staleness, caps, insertion).
+ */
 function decideEvent(step: Accepting, event: EventClaim, record: RecordRow | undefined): Decided {
   if (record)
     return { ...onRecord(step, event, record), ...(dropsEnd(event, record) && { endDropped: true }) };
@@ -329,8 +348,8 @@ function decideNew(
   const first = firstTold(step, event.task, task);
   const ended =
     afterFirst(step, event.task, first) ?? notNewer(event, task, held) ?? secondTerminal(event, held);
-  // An event that came by another channel is recorded as well. So its next copy is a duplicate, even if the task
-  // changes meanwhile.
+  // An event that needs no handler is recorded too, also if another channel reported its status before. So its next
+  // copy is a duplicate, even if the task changes meanwhile.
   const claim = ended && RECORDED[ended.kind];
   if (claim && !entriesFull(step)) insertEnded(step, event, claim, first);
   if (ended) return ended;
@@ -341,14 +360,17 @@ function decideNew(
   return insertEvent(step, event, task, first ?? held);
 }
 
-/** The answer that is saved with an event that is never handed to a handler. */
+/** The `claim` (answer) that is saved with an event which needs no handler, by the decision on the event. */
 const RECORDED: Partial<Record<AcceptDecision['kind'], Claim>> = { stale: 'stale', done: 'waiting' };
 
-/** Check 13: saves the nonce. Its lifetime on the receiver's clock is counted from the store's current time. */
+/**
+ * Saves the nonce (check 13, verification.md §2.13). The rest of its lifetime by the receiver's clock is added to the
+ * store's current time, because the clocks may differ.
+ */
 function saveNonce(step: Accepting, known: NonceRow | undefined): void {
   const { rows, request, now } = step;
-  // A saved nonce keeps the `acceptId` that saved it first. So bytes that are sent again are recognized, even if
-  // their own accept is repeated.
+  // A known nonce is not saved again, so its row keeps the `acceptId` of the first accept. Otherwise a replay would
+  // pass as the first request once its own accept is repeated.
   if (!request.nonce || known) return;
   const { keyid, nonce, expiresAtMs, nowMs } = request.nonce;
   rows.saveNonce({

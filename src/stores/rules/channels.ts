@@ -1,6 +1,7 @@
-// Compares reports of one task by several channels: a webhook, the first answer, a poll (admission.md §5.9).
-// Called by accept, claims, completions and `run` of registrations.
-// Only claims that name their channel (`TaskClaim.told`) are judged.
+// Compares the reports of one task that come by several channels: a webhook, the answer to the call, a poll
+// (admission.md §5.9).
+// Called by the rules of accept, leases, completions and registrations. Only reports that name their channel
+// (`TaskClaim.told`) are judged.
 import type { EventChannel } from '../../events/event.ts';
 import { isOperationRow } from '../constants.ts';
 import type { AcceptDecision, TaskClaim, ToldClaim } from '../store.ts';
@@ -9,17 +10,20 @@ import type { Accepting } from './task-wait.ts';
 import type { FirstTerminal, LastTold, RecordRow, RecordState, Rows, TaskRow } from './rule-rows.ts';
 
 /**
- * An answer that ends the operation at once names no task. So a terminal status is saved under its task and under its
- * operation, which has a row of its own among the tasks.
+ * The answer to a call may end the operation immediately, without naming a task. So a terminal status is saved in the
+ * row of its task, and in a row that the operation has among the tasks.
  */
 
 export interface Found {
   readonly first: FirstTerminal;
-  /** The record of the event that reported the terminal status first; undefined once it is forgotten. */
+  /** The record of the event that first reported the terminal status; undefined if the record has expired. */
   readonly record: RecordRow | undefined;
 }
 
-/** Finds the first terminal status that any channel reported for the event's task, or for its operation. */
+/**
+ * Finds the first terminal status that any channel reported for the event's task, or for its operation. Undefined if
+ * there is none, or if the event names no channel.
+ */
 export function firstTold(
   step: Accepting,
   claim: TaskClaim | undefined,
@@ -32,10 +36,11 @@ export function firstTold(
   if (own || operation === undefined) return own;
   const row = rows.task(request.sender, operation, now);
   const found = row && heldTerminal(rows, row, now);
-  // A seller may use an `operation_id` again. Then the end that was found belongs to another task, and is ignored.
+  // A seller may use an `operation_id` again. Then the terminal status in the operation's row belongs to another task,
+  // and is ignored.
   if (!found || !isAnotherTasks(found.first, claim)) return found;
-  // That end is still used if it was the answer to the call, and nothing was reported for the claim's task. In this
-  // case the seller made up the task's id.
+  // The terminal status of another task counts only if it was the answer to the call, and nothing was applied for the
+  // event's own task. Then the seller has made up the id of the event's task.
   return sourceOf(found.first) === 'response' && !isApplied(task) ? found : undefined;
 }
 
@@ -43,8 +48,8 @@ const isApplied = (task: TaskRow | undefined): boolean =>
   task !== undefined && (task.told !== null || task.mark !== null);
 
 /**
- * Finds the first terminal status of a task or an operation. Undefined if its event was forgotten before it was
- * applied, or ended without a run.
+ * Finds the first terminal status in the row of a task or an operation. Undefined if there is none. Also undefined if
+ * it was never applied, and its event has expired, ended without a run (DONE(stale)), or belongs to another task.
  */
 export function heldTerminal(
   rows: Pick<Rows, 'record'>,
@@ -59,21 +64,24 @@ export function heldTerminal(
 }
 
 /**
- * True if the key was forgotten and came again for another task. Always false for a claim with a channel: a task and
- * its operation are joined under different ids.
+ * True if the record's key was used again, after its record expired, for an event of another task. False for an event
+ * that names its channel: one status of that event is saved under the ids of its task and its operation.
  */
 const isReused = ({ task }: RecordRow, id: string): boolean => !task?.told && task?.id !== id;
 
 /**
- * True unless both reports are webhooks: two webhooks of one task are judged by the rules of the edition, not in this
- * file.
+ * True unless both reports came by webhook. Two webhooks of one task are judged by the rules of the protocol's edition,
+ * not by this file.
  */
 export const areOtherChannels = (one: EventChannel, two: EventChannel): boolean =>
   one !== 'webhook' || two !== 'webhook';
 
 export const sourceOf = ({ told }: FirstTerminal): EventChannel => told?.source ?? 'webhook';
 
-/** Rule 3 for a task or an operation that another channel reported as ended. */
+/**
+ * Judges an event whose task or operation has already ended by the report of another channel (part of rule 3 of
+ * accept). Undefined if that end does not decide the event, so that the next rules apply.
+ */
 export function afterFirst(
   step: Accepting,
   claim: TaskClaim | undefined,
@@ -87,8 +95,8 @@ export function afterFirst(
 const DUPLICATE = { kind: 'done', changed: false, state: 'stale', died: false } as const;
 
 /**
- * Answers a second terminal status. The first one wins, even if they differ. If the first is not acknowledged yet,
- * this call acknowledges it.
+ * Answers a second terminal status, from another channel, as a duplicate: the first status wins, even if the two
+ * differ. If the event of the first is not acknowledged yet, it is acknowledged now, so that a worker runs it.
  */
 function secondEnd(
   { rows }: Accepting,
@@ -107,8 +115,8 @@ function secondEnd(
 const OPEN: ReadonlySet<RecordState> = new Set(['queued', 'leased', 'dead'] as const);
 
 /**
- * Adds to the claim of an end that is not applied yet: the newer time that another channel gave, or its task or
- * operation.
+ * Adds facts of another channel's report to the claim of a terminal status that is not applied yet. The facts are a
+ * newer time, and the id of the task or operation.
  */
 function toldTwice(own: TaskClaim | null, other: TaskClaim): TaskClaim | null {
   if (!own?.told) return own;
@@ -123,8 +131,8 @@ function toldTwice(own: TaskClaim | null, other: TaskClaim): TaskClaim | null {
 }
 
 /**
- * Returns the newest time of an end that two channels reported. Undefined: the first report had no time. Null: a
- * later report had none. In both cases the end is never too old.
+ * Returns the newest time of a terminal status that two channels reported. Undefined: the first report had no time.
+ * Null: a later report had none. In both cases the status never counts as too old.
  */
 function newestOf({ instant, told }: TaskClaim, other: string | undefined): string | null | undefined {
   const known = told?.newest === undefined ? instant : told.newest;
@@ -134,8 +142,9 @@ function newestOf({ instant, told }: TaskClaim, other: string | undefined): stri
 }
 
 /**
- * Returns the claim by which a record is ordered. The first end of a task gets the newest time that any channel gave.
- * Otherwise it could become stale. The other channel's end was answered as its duplicate, and would be lost too.
+ * Returns the claim whose time decides if a record is stale. For the first terminal status of a task, that is the
+ * newest time that any channel gave. Otherwise the status could become stale and be lost, because the other channel's
+ * report of it was answered as a duplicate.
  */
 export function orderedBy({ key, task: claim }: RecordRow, task: TaskRow | undefined): TaskClaim | null {
   if (claim?.told?.newest === undefined || task?.terminal?.key !== key) return claim;
@@ -145,8 +154,8 @@ export function orderedBy({ key, task: claim }: RecordRow, task: TaskRow | undef
 }
 
 /**
- * Joins the task and the operation that a terminal status names: a row without an end gets the end that was found.
- * Called only if the sender has room for rows.
+ * Saves the found terminal status in the rows of the task and of the operation that a terminal event names, because
+ * both have one end. A row that has a terminal status keeps it. Called only if the sender has room for rows.
  */
 export function join(step: Accepting, claim: TaskClaim | undefined, found: Found | undefined): void {
   if (!claim?.told || !claim.terminal || !found) return;
@@ -160,8 +169,9 @@ export function join(step: Accepting, claim: TaskClaim | undefined, found: Found
 }
 
 /**
- * Judges a status that comes after the end. If the answer to the call ended the operation, the end has no time, so
- * the status is never newer. Otherwise returns undefined, and the newest applied status decides.
+ * Judges a status whose task has already ended by the report of another channel. If the answer to the call ended the
+ * operation, that end has no time, so no status counts as newer. Otherwise returns undefined, and the newest applied
+ * status decides.
  */
 function afterEnd({ source }: ToldClaim, { first }: Found): AcceptDecision | undefined {
   if (sourceOf(first) !== 'response') return undefined;
@@ -171,9 +181,9 @@ function afterEnd({ source }: ToldClaim, { first }: Found): AcceptDecision | und
 }
 
 /**
- * True if another channel has reported this status, or a later one. A status with a time is compared with the applied
- * status of the same time. One without a time is compared with the last applied status. It is also outdated by
- * anything applied since it was asked for.
+ * True if another channel has already reported this status, or a later one. A status with a time is compared with the
+ * applied status of the same time. A status without a time is compared with the last applied one, if the buyer asked
+ * for it. It is also outdated by any status that was applied since the buyer asked.
  */
 export function isTold(claim: TaskClaim | null | undefined, task: TaskRow | undefined): boolean {
   if (!claim?.told || !task) return false;
@@ -201,14 +211,15 @@ function isOutdated({ status, askedAt }: ToldClaim, last: LastTold): boolean {
 }
 
 /**
- * Returns the progress of a task's end, by the event that reported it first; undefined if no end is known.
+ * Returns the progress of a task's first terminal status, by the event that reported it; undefined if no terminal
+ * status is known.
  *
- * - `done`: applied, or DEAD.
- * - `safe`: acknowledged, so no channel has to report it again. A newer status that is applied before it can still
- *   make it stale.
- * - `unsafe`: not acknowledged: its handler has not succeeded yet, and its sender may give up.
+ * - `done`: applied, or the event is DEAD.
+ * - `safe`: the event is acknowledged, so no channel has to report the status again. A newer status that is applied
+ *   before can still make the event stale.
+ * - `unsafe`: the event is not acknowledged: its handler has not succeeded yet, and its sender may give up.
  *
- * @param id of the task's row.
+ * @param id the id of the task's row.
  */
 export function taskEnd(
   rows: Pick<Rows, 'task' | 'record'>,
@@ -225,7 +236,10 @@ export function taskEnd(
   return record.acked ? 'safe' : 'unsafe';
 }
 
-/** Returns the saved facts of a terminal status beside its key: its channel, its hash and its task. */
+/**
+ * Returns the facts that are saved with a terminal status: its channel, its hash and its task's id. Undefined if the
+ * status is not terminal, or names no channel.
+ */
 export function toldTerminal({ id, terminal, told }: TaskClaim): FirstTerminal['told'] {
   if (!told || !terminal) return undefined;
   const { source, hash } = told;
@@ -233,8 +247,9 @@ export function toldTerminal({ id, terminal, told }: TaskClaim): FirstTerminal['
 }
 
 /**
- * Returns the row's first terminal status after an event is applied; undefined if the row stays as it is. An applied
- * end replaces one that is not applied: if two webhooks report ends, the first may never be applied.
+ * Returns the first terminal status to save in a task's row when an event is applied; undefined if the row keeps its
+ * value. An applied terminal status replaces one that is not applied, because the first of two webhooks may never be
+ * applied.
  */
 export function endApplied({ key, task }: RecordRow, first: FirstTerminal | null): FirstTerminal | undefined {
   if (!task?.terminal) return undefined;
@@ -244,7 +259,9 @@ export function endApplied({ key, task }: RecordRow, first: FirstTerminal | null
   return { key, hash: '', state: 'applied', ...(told && { told }) };
 }
 
-/** Saves an applied terminal status in its operation's row too, unless that row has the end of another task. */
+/**
+ * Saves an applied terminal status in its operation's row too, unless that row has the terminal status of another task.
+ */
 export function endOperation(rows: Rows, record: RecordRow, now: number, retentionMs: number): void {
   const { sender, task } = record;
   const id = task?.told?.operation;
@@ -262,8 +279,8 @@ function isAnotherTasks(first: FirstTerminal | null, { id }: TaskClaim): boolean
 }
 
 /**
- * Returns the last status for the task's row after one of its events is applied. `isMark` says if the event becomes
- * the newest status.
+ * Returns the last applied status (`told`) for a task's row, when one of the task's events is applied. Undefined if the
+ * event names no channel. `isMark` says if the event is the newest by its own time.
  */
 export function toldAtEnd(
   { task }: RecordRow,

@@ -1,5 +1,5 @@
-// Leases records to accepts and workers: claims, crashes and suspects (admission.md §4.3 to §4.9); the operator's
-// calls.
+// Leases records to deliveries and workers, and counts crashes (admission.md §4.3 to §4.9). Makes `Store.inbox`, with
+// the operations of operators.
 // Called by memory, SQLite and the optimistic store inside one atomic step, with the current time passed in.
 import { ConfigError } from '../../shared/errors.ts';
 import { isOperationRow } from '../constants.ts';
@@ -22,32 +22,31 @@ import type { QueueRows, RecordRow, Rows, TaskRow } from './rule-rows.ts';
 import { followsEnd, isPastEnd } from './terminal.ts';
 import { isTold, orderedBy } from './channels.ts';
 
-/** An accept in inline mode, or a worker, that wants to run a record without a live lease. */
+/** The caller that asks for a lease of a record: an accept in mode inline, or a worker. */
 interface Claimant extends Lessee {
   readonly retry: RetryLimits;
-  /**
-   * True if the claimant's process has reserved its one slot for suspects. A suspect is an event whose run ended by a
-   * crash. It runs apart from other events.
-   */
+  /** True if the process has reserved its one slot for suspects (events whose run ended by a crash). They run alone. */
   readonly takesSuspects: boolean;
   /**
-   * True for a record that the caller's process still runs, even if its lease has run out: it still holds its task.
+   * True for a record that the caller's process still runs: that record holds its task even if its lease has expired.
    */
   readonly runsHere?: (record: RecordRow) => boolean;
 }
 
 /**
- * The result of a claim; `record` is the record as it was written. `suspect`: not leased. Only a claimant with
- * `takesSuspects` may lease it, after `putOffMs`. `busy`: nothing was written, because `holder` holds the task.
+ * The result of a request for a lease; `record` is the record as it was written. `suspect`: not leased, because only a
+ * caller with `takesSuspects` may lease it, after `putOffMs`. `busy`: nothing was written, because `holder` holds the
+ * task.
  */
 type Claimed =
   | { readonly kind: 'won' | 'died' | 'stale' | 'suspect'; readonly record: RecordRow }
   | { readonly kind: 'busy'; readonly record: RecordRow; readonly holder: RecordRow };
 
 /**
- * Claims a record that is QUEUED or whose lease is over, for rule 2 of `Store.accept` and for `StoreInbox.lease`.
+ * Leases a record that is QUEUED or whose lease has expired, or ends it if it must not run. Called for rule 2 of
+ * `Store.accept` and for `StoreInbox.lease`.
  *
- * @param note returns members that the caller adds to the record as it is written: an accept saves its answer.
+ * @param note returns members to add to the written record: an accept saves its answer in them.
  */
 export function claimRecord(
   rows: Rows,
@@ -83,19 +82,20 @@ export function claimRecord(
   return { kind: 'won', record: won };
 }
 
-/** Takes back the last charged crash if its process is alive after all: then it had not crashed. */
+/** Takes back the crash that was charged to a record last, if the process of that crash turns out to be alive. */
 function takenBack(rows: Rows, found: RecordRow, now: number): RecordRow {
   if (found.crashedIn === null || !rows.isProcessAlive(found.crashedIn, now)) return found;
   return { ...found, crashes: found.crashes - 1, crashedIn: null };
 }
 
 /**
- * Queues a record whose lease ran out, and records how the lease ended (admission.md §4.4).
+ * Queues a record whose lease has expired, and records how the lease ended (admission.md §4.4).
  *
- * - The claimant owned it: its reply was lost, and no handler ran. The attempt is given back.
- * - Its process lives: the store could not be reached, or the process stood still. The attempt stays counted.
- * - Else its process crashed, by any of the events that ran there. The attempt is given back, and the record becomes
- *   a suspect. A record that was a suspect already ran alone: it is charged, and has to wait.
+ * - The caller itself owned the lease: the answer with the lease was lost, and no handler ran. The attempt is given
+ *   back.
+ * - The lease's process is alive: it could not reach the store, or stood still. The attempt stays counted.
+ * - Otherwise the process crashed, perhaps by another event that ran there. The attempt is given back, and the record
+ *   becomes a suspect. A record that was a suspect already ran alone: the crash is charged to it, and it has to wait.
  *
  * The owner is cleared, so that a repeated accept does not take the old lease for its own. The record counts as due
  * since the end of its lease.
@@ -115,8 +115,8 @@ function lapsed(rows: Rows, found: RecordRow, claimant: Claimant, now: number): 
 }
 
 /**
- * Leaves a suspect queued. After its wait, claimants that take suspects may lease it. If it was charged, its task is
- * free meanwhile.
+ * Leaves a suspect queued, because this caller must not lease it now. Once its wait (`putOffMs`) is over, it is due for
+ * callers with `takesSuspects`. If a crash was charged to the suspect, its task is free meanwhile.
  */
 function putAside(rows: Rows, suspect: RecordRow, now: number): Claimed {
   const record = { ...suspect, parkedUntil: 0 };
@@ -126,8 +126,8 @@ function putAside(rows: Rows, suspect: RecordRow, now: number): Claimed {
 }
 
 /**
- * True if attempts or crashes are used up. A lease counts an attempt, and a crash gives it back. So an event that
- * ends its process is bounded by `crashes`, not by `attempts`.
+ * True if no attempts or no crashes are left. A lease counts an attempt, and a crash gives the attempt back. So an
+ * event that crashes its process is limited by `crashes`, not by `attempts`.
  */
 function isUsedUp(record: RecordRow, retry: RetryLimits): boolean {
   return record.attempts >= retry.attempts || record.crashes >= retry.crashes;
@@ -142,12 +142,16 @@ function end(
   const expiresAt = ended.state === 'dead' ? null : ended.expiresAt;
   const record: RecordRow = { ...ended, owner: null, acked: true, parkedUntil: 0, expiresAt, ...note };
   rows.updateRecord(record);
-  // This record may be the one that was woken for its free task. Then the next one that waits is woken instead.
+  // This record may have been woken because its task became free, and now it does not run. So the next record that
+  // waits for the task is woken.
   freeTask(rows, record, now);
   return { kind: ended.state === 'dead' ? 'died' : 'stale', record };
 }
 
-/** Leases the record, and makes it the holder of its task. `ahead` and `afterTerminal` are computed again. */
+/**
+ * Leases the record, and makes it the holder of its task. `ahead` and `afterTerminal` are computed again, because time
+ * has passed since the record was inserted.
+ */
 function take(
   rows: Rows,
   record: RecordRow,
@@ -164,10 +168,10 @@ function take(
   return { ...leased(record, claimant, now), ...place };
 }
 
-/** Runs one atomic step of a backend, with the backend's current time. */
+/** Runs a function in one atomic step of a store, with the store's rows and current time. */
 type Atomic = <T>(step: (rows: QueueRows, now: number) => T) => Promise<T>;
 
-/** Makes `Store.inbox` for a backend that supplies the rows. */
+/** Makes `Store.inbox` for a store: `atomic` gives access to its rows. */
 export function inboxOf(atomic: Atomic, watch: StepWatch = stepWatch()): StoreInbox {
   return {
     lease: (request) =>
@@ -185,26 +189,26 @@ export function inboxOf(atomic: Atomic, watch: StepWatch = stepWatch()): StoreIn
   };
 }
 
-/** The most candidates that one call examines: it bounds how long a synchronous backend blocks its process. */
+/** The largest number of due records that one `lease` examines, so that a synchronous store does not block for long. */
 const LOOK_MOST = 256;
 
-/** The longest page. */
+/** The largest number of records on a page of `StoreInbox.list`. */
 const PAGE_MOST = 1000;
 
 type DeadEvent = LeaseDueResult['died'][number];
 
-/** The result for a record that a worker examined. If no member is set, the record has to wait. */
+/** The result for one due record that a call of `lease` examined. If no member is set, the record has to wait. */
 export interface Looked {
   readonly event?: LeasedEvent;
   readonly dead?: DeadEvent;
   readonly stale?: DeadEvent;
-  /** True if it has just become a suspect, and is due. */
+  /** True if the record has just become a suspect (an event whose run ended by a crash), and may be leased now. */
   readonly isSuspected?: true;
 }
 
 /**
- * Leases one due record for `StoreInbox.lease`. Afterwards the record is not due: it is leased, ended, or waits for
- * its task. So no sender can keep workers busy with events that cannot run.
+ * Leases one due record for `StoreInbox.lease`. Afterwards `QueueRows.due` skips the record: it is leased, ended, a
+ * suspect, or waits for its task. So no sender can keep workers busy with events that cannot run.
  */
 export function leaseOne(rows: Rows, found: RecordRow, request: LeaseDueRequest, now: number): Looked {
   if (isLive(found, now)) {
@@ -219,20 +223,20 @@ export function leaseOne(rows: Rows, found: RecordRow, request: LeaseDueRequest,
   if (claimed.kind === 'stale') return { stale: { sender: found.sender, key: found.key } };
   if (claimed.kind === 'suspect') return putOffMs(claimed.record, now) > 0 ? {} : { isSuspected: true };
   if (claimed.kind === 'busy') {
-    // A record may be due only because its time is impossibly far ahead (§4.11). It gets the current time instead, so
-    // that it is not due for that reason again.
+    // A record also counts as due if `notBefore` is impossibly far ahead (admission.md §4.11). Such a record gets the
+    // current time instead, so that it is not due for that reason again.
     const notBefore = Math.min(claimed.record.notBefore, now);
     rows.updateRecord({ ...claimed.record, notBefore, parkedUntil: parkedUntil(claimed.holder, now) });
   }
   return {};
 }
 
-/** True if the caller's process already runs the record. */
+/** True if the caller's process already runs the record, as `except` of its request says. */
 export function isExcepted({ except = [] }: LeaseDueRequest, { sender, key }: RecordName): boolean {
   return except.some((one) => one.key === key && one.sender === sender);
 }
 
-/** The events that were leased, and those that the call ended without a run. */
+/** The events that one call of `lease` leased, and the events that it ended without a run. */
 interface Taken {
   readonly events: LeasedEvent[];
   readonly died: DeadEvent[];
@@ -255,7 +259,8 @@ function leaseDue(rows: QueueRows, request: LeaseDueRequest, now: number): Lease
     const found = request.alone ? rows.dueSuspect(now) : rows.due(now);
     if (!found) break;
     if (isExcepted(request, found)) {
-      // Rows that are not acknowledged are never due, so this one is skipped. It is restored below, in the same step.
+      // The caller's process runs this record, so the search skips it: a record that is not acknowledged is never due.
+      // The record is restored below, in the same step.
       rows.updateRecord({ ...found, acked: false });
       excepted.push(found);
       continue;
@@ -273,7 +278,7 @@ function leaseDue(rows: QueueRows, request: LeaseDueRequest, now: number): Lease
   };
 }
 
-/** Computes `StoreInbox.overdueMs`: how long the earliest record has been due, in ms; undefined if none is due. */
+/** Computes `StoreInbox.overdueMs`: the ms for which the earliest due record has been due; undefined if none is due. */
 function overdueMs(rows: QueueRows, now: number): number | undefined {
   const first = Math.min(rows.nextDue() ?? Infinity, rows.nextSuspect() ?? Infinity);
   return first <= now ? now - first : undefined;
@@ -302,20 +307,15 @@ export function leasedEvent(rows: Rows, record: RecordRow, owner: string, now: n
   };
 }
 
-/**
- * Lists records for `StoreInbox.list`.
- *
- * @throws ConfigError for an `after` that no page gave.
- */
 function list(rows: QueueRows, query: InboxQuery, now: number): InboxPage {
   const page = rows.page(checkedQuery(query), now);
   return { records: page.rows.map(seen), ...(page.next !== undefined && { next: page.next }) };
 }
 
 /**
- * Checks a query and bounds its limit.
+ * Checks a query for `StoreInbox.list`, and limits the number of records.
  *
- * @throws ConfigError for an `after` that no page gave.
+ * @throws ConfigError for an `after` that is not the `next` of an earlier page.
  */
 export function checkedQuery(query: InboxQuery): InboxQuery {
   if (query.after !== undefined && !/^[0-9]{1,16}$/.test(query.after)) {
@@ -326,13 +326,13 @@ export function checkedQuery(query: InboxQuery): InboxQuery {
   return { ...query, limit: Math.min(Math.max(1, Math.floor(query.limit)), PAGE_MOST) };
 }
 
-/** The name of the record that an operator asks for. */
+/** The name of a record: its sender and its idempotency key. */
 export interface RecordName {
   readonly sender: string;
   readonly key: string;
 }
 
-/** Shows one record for `StoreInbox.inspect`, with its body if it is kept. */
+/** Shows one record for `StoreInbox.inspect`, with its body unless the record is DONE. */
 export function inspect(rows: Rows, { sender, key }: RecordName, now: number): InboxRecord | undefined {
   const record = rows.record(sender, key, now);
   if (!record) return undefined;
@@ -340,7 +340,7 @@ export function inspect(rows: Rows, { sender, key }: RecordName, now: number): I
   return { ...seen(record), ...(kept && { body: rows.body(sender, key) }) };
 }
 
-/** Makes the operator's view of a record. */
+/** Makes the view of a record that operators get. */
 export function seen(record: RecordRow): InboxRecord {
   const { sender, key, state, acked, runs, attempts, crashes, insertedAt, notBefore, leaseUntil } = record;
   return {
@@ -363,10 +363,10 @@ export function seen(record: RecordRow): InboxRecord {
   };
 }
 
-/** False for an event whose task is only a row of its operation. */
+/** False for an event that names only an operation: `id` is then the id of the operation's row. */
 const namesTask = ({ id, told }: TaskClaim): boolean => !(told && isOperationRow(id));
 
-/** Queues a DEAD record again, for `StoreInbox.redrive`. Its attempts, crashes and suspicion are reset. */
+/** Queues a DEAD record again (`StoreInbox.redrive`), no longer a suspect, with attempts and crashes 0. */
 export function redrive(rows: Rows, { sender, key }: RecordName, now: number): 'queued' | 'absent' | 'other' {
   const record = rows.record(sender, key, now);
   if (!record) return 'absent';
@@ -376,7 +376,7 @@ export function redrive(rows: Rows, { sender, key }: RecordName, now: number): '
   return 'queued';
 }
 
-/** Ends a QUEUED or DEAD record without a run, for `StoreInbox.discard`: it becomes stale, and its task is freed. */
+/** Ends a QUEUED or DEAD record without a run (`StoreInbox.discard`): it becomes DONE(stale), its task is freed. */
 export function discard(
   rows: Rows,
   of: RecordName & { readonly retentionMs: number; readonly only: 'dead' | 'queued' | undefined },

@@ -1,4 +1,4 @@
-// Rule 2 of accept: the record exists already (admission.md §3.2, §3.7, §4.5).
+// Decides a delivery whose event has a record already: rule 2 of accept (admission.md §3.2, §3.7, §4.5).
 // Called by accept-rules.ts; memory, SQLite and the optimistic store run it inside one atomic step.
 import type { AcceptDecision, EventClaim } from '../store.ts';
 import { claimRecord } from './claim.ts';
@@ -7,7 +7,10 @@ import { isLive, runsHere } from './order.ts';
 import type { Claim, RecordRow } from './rule-rows.ts';
 import { putOffMs, seenLease, type Accepting, stepLeftMs } from './task-wait.ts';
 
-/** Answers a delivery whose record exists. Caps on records are not checked: duplicates must get their 2xx. */
+/**
+ * Answers a delivery whose event has a record already. Caps on records are not checked, because duplicates must get
+ * their 2xx.
+ */
 export function onRecord(step: Accepting, event: EventClaim, found: RecordRow): AcceptDecision {
   const record = seenLease(step.rows, found, step.now);
   const changed = isChanged(event, record);
@@ -27,7 +30,8 @@ export function onRecord(step: Accepting, event: EventClaim, found: RecordRow): 
 
 function onOpenRecord(step: Accepting, record: RecordRow, changed: boolean): AcceptDecision {
   if (step.request.mode === 'inbox') {
-    // The answer will be 2xx, so the record is marked as acknowledged now. A worker runs it.
+    // The delivery will be answered 2xx, so its record counts as acknowledged from now on. A worker runs the record,
+    // and until then the record does not expire.
     if (!record.acked) step.rows.updateRecord({ ...record, acked: true, expiresAt: null });
     return { kind: 'in-flight', changed };
   }
@@ -37,13 +41,17 @@ function onOpenRecord(step: Accepting, record: RecordRow, changed: boolean): Acc
 }
 
 /**
- * Makes an answer after which the delivery waits. It repeats `replay`: after the wait the delivery is still a replay.
+ * Makes an answer after which the delivery waits and asks again. The answer repeats `replay`, because the next request
+ * comes without the nonce that shows the replay.
  */
 function waits<K extends 'in-flight' | 'task-busy'>({ replay }: Accepting, kind: K, changed: boolean) {
   return { kind, changed, ...(replay && { replay }) };
 }
 
-/** True for other bytes, unless both copies have a canonical JSON and it is the same (verification.md §2.21). */
+/**
+ * True if the body differs from the stored first copy. If both have a hash of canonical JSON, that hash decides
+ * (verification.md §2.21).
+ */
 function isChanged(event: EventClaim, record: RecordRow): boolean {
   if (event.rawHash === record.rawHash) return false;
   return event.canonicalHash === undefined || event.canonicalHash !== record.canonicalHash;
@@ -51,10 +59,14 @@ function isChanged(event: EventClaim, record: RecordRow): boolean {
 
 type Again = (step: Accepting, record: RecordRow, changed: boolean) => AcceptDecision | undefined;
 
-/** The answer for an `acceptId` that comes again, by the answer that it got before; undefined: decide anew. */
+/**
+ * The answer to an accept that is repeated with the same `acceptId`, by the answer that it got first. Undefined: the
+ * accept is decided anew.
+ */
 const ANSWER_AGAIN: Record<Claim, Again> = {
   won: (step, record, changed) => {
-    // No handler may start on a lease that ran out, was given back, or went to a worker.
+    // The answer `won` is not repeated for a lease that expired, was given back, or went to a worker. No handler may
+    // start on such a lease.
     const mine = record.owner === record.claimedBy && record.state !== 'queued';
     const over = record.state === 'leased' && !isLive(record, step.now);
     return !mine || over ? undefined : wonAnswer(record, changed, firstCopy(step, record, changed));
@@ -67,7 +79,7 @@ const ANSWER_AGAIN: Record<Claim, Again> = {
   }),
   stale: (_step, _record, changed) => ({ kind: 'stale', changed }),
   died: (_step, _record, changed) => ({ kind: 'done', changed, state: 'dead', died: true }),
-  // `in-flight` and `task-busy` begin a wait. The same accept is repeated to end the wait.
+  // An accept that was answered `in-flight` or `task-busy` is repeated to end its wait, so it is decided anew.
   waiting: () => undefined,
 };
 
@@ -76,8 +88,8 @@ function firstCopy(step: Accepting, record: RecordRow, changed: boolean): Uint8A
 }
 
 /**
- * Claims a record that is QUEUED or whose lease is over. If this copy differs from the stored first copy, the answer
- * includes the first one: handlers always get it.
+ * Leases a record that is QUEUED or whose lease has expired. If the delivery's body differs from the stored first copy,
+ * the answer includes the first copy, because handlers always get the first.
  */
 function claim(step: Accepting, found: RecordRow, changed: boolean): AcceptDecision {
   const { rows, request, now } = step;

@@ -1,19 +1,19 @@
-// Remembers notification ids and the final reports of media buys (admission.md §3.13, §5.7, §5.8).
+// Remembers notification ids, and the final report of each media buy (admission.md §3.13, §5.7, §5.8).
 // Called by accept when it inserts an event. Both kinds of rows share one table.
 import type { EventClaim, MediaBuyClaim, ReportClaim } from '../store.ts';
 import { markExpiry } from './order.ts';
 import type { Accepting } from './task-wait.ts';
 
 /**
- * Makes the row id under which the final report of a media buy is remembered, in the table of notification ids. The
- * control character keeps the two kinds apart: notification ids are printable ASCII.
+ * Makes the id of the row that remembers the final report of a media buy, in the table of notification ids.
+ * Notification ids are printable ASCII, so the control character keeps the two kinds of ids apart.
  */
 export const finalId = (mediaBuyId: string): string => `\u0001${mediaBuyId}`;
 
 /**
- * True if an event is inserted after the final report of its media buy, which should be the last (admission.md §5.7,
- * §5.8). Reports are ordered by arrival. Other events are ordered by their own time, because one sent before the
- * report may arrive after it.
+ * True if an event comes after the final report of its media buy, which should be the last event (admission.md §5.7,
+ * §5.8). A report counts as later if it arrives later. Any other event counts by its own time, because an event that
+ * was sent before the final report may arrive after it.
  */
 export function isAfterFinal(step: Accepting): boolean {
   const { event } = step.request;
@@ -27,8 +27,8 @@ function isLater({ rows, request, now }: Accepting, key: string, { id, instant }
 }
 
 /**
- * Remembers the first `final` report of each media buy. True if one of the media buys had a final report under
- * another key.
+ * Remembers the first `final` report of each media buy. Returns true if one of the media buys had a final report under
+ * another key before.
  */
 function noteReport({ rows, request, now }: Accepting, own: string, report: ReportClaim): boolean {
   const { sender, retentionMs } = request;
@@ -45,8 +45,8 @@ function noteReport({ rows, request, now }: Accepting, own: string, report: Repo
 }
 
 /**
- * True if the notification id came before under another key: the sender emitted it again (contract.md §10.2), and
- * this is no retry. Remembers the id.
+ * Remembers the event's notification id. Returns true if the id came before under another key: the sender emitted the
+ * notification again, and this is no retry (contract.md §10.2).
  */
 export function noteNotification(step: Accepting, event: EventClaim): boolean {
   const { rows, request, now } = step;

@@ -1,4 +1,4 @@
-// Makes leases and the answers about them; attempts and runs are counted here (admission.md §4.3 and §4.5).
+// Makes leases and the answers that contain them, and counts attempts and runs (admission.md §4.3 and §4.5).
 // Called by the other rules, and by the optimistic store's `lease`.
 import { ConfigError } from '../../shared/errors.ts';
 import type { AcceptDecision, Lease } from '../store.ts';
@@ -6,21 +6,24 @@ import { LONGEST_LEASE_MS } from '../constants.ts';
 import type { RecordRow } from './rule-rows.ts';
 import { stepLeftMs } from './task-wait.ts';
 
-/** The owner that takes a lease, and for how long. */
+/** The owner that gets a lease, and the duration of the lease. */
 export interface Lessee {
   readonly owner: string;
   readonly leaseMs: number;
   readonly retentionMs: number;
   readonly process?: string;
-  /** True if the delivery's bytes were seen before: then the lease raises no attempts (admission.md §4.5). */
+  /**
+   * True if the delivery's bytes came before. A lease for them counts an attempt only if `attempts` is 0 (admission.md
+   * §4.5).
+   */
   readonly replay?: boolean;
 }
 
 /**
- * Checks a length of time. A lease until `NaN` would never be live, or would fail deep in a backend. A lease above
+ * Checks a duration. A lease until `NaN` would be neither live nor over, or would fail deep in a backend. A lease above
  * the maximum would look as if the store's clock had been set back (admission.md §4.11).
  *
- * @throws ConfigError for a length that is not above 0, or over `most`.
+ * @throws ConfigError for a duration that is not above 0, or is over `most`.
  */
 export function requireLength(
   name: 'leaseMs' | 'forMs' | 'backoffMs',
@@ -32,10 +35,12 @@ export function requireLength(
 }
 
 /**
- * Returns the record, leased to a new owner. `runs` grows by one. The attempt is counted now, not when the run ends.
+ * Returns the record, leased to a new owner, with `runs` raised by one. The attempt is counted now, not when the run
+ * ends.
  *
- * At most one attempt is counted in a back-off step; a counted attempt sets `notBefore` to 0. Bytes that came before
- * count one only if `attempts` is 0. Otherwise anybody who recorded a delivery could use up its event's attempts.
+ * At most one attempt is counted in each back-off (the wait after a failure); then `notBefore` becomes 0. Bytes that
+ * came before count an attempt only if `attempts` is 0. Otherwise anybody who recorded a delivery could use up its
+ * event's attempts.
  */
 export function leased(record: RecordRow, lessee: Lessee, now: number): RecordRow {
   const { owner, leaseMs, retentionMs, process = null, replay = false } = lessee;
@@ -57,19 +62,19 @@ export function leased(record: RecordRow, lessee: Lessee, now: number): RecordRo
   };
 }
 
-/** Returns `attempts` as it was before the current lease. */
+/** Returns `attempts` as it was before the current lease, which has counted an attempt if `notBefore` is 0. */
 export function attemptsBefore({ attempts, notBefore }: RecordRow): number {
   return attempts - (notBefore === 0 ? 1 : 0);
 }
 
-/** Makes the lease as its owner sees it. */
+/** Makes the `Lease` of a leased record, as its owner gets it. */
 export function leaseOf({ runs, attempts, suspect }: RecordRow, owner: string): Lease {
   return { owner, run: runs, chargedAttempts: attempts, ...(suspect && { suspect }) };
 }
 
 /**
- * Makes the answer `won` for a record that this accept has leased. `body` is the stored first copy, given only if the
- * caller's copy differs.
+ * Makes the answer `won` for a record that was leased to this accept. `body` is the stored first copy, given only if
+ * the body of the caller's delivery differs.
  */
 export function wonAnswer(record: RecordRow, changed: boolean, body?: Uint8Array): AcceptDecision {
   return {

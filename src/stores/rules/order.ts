@@ -1,14 +1,14 @@
-// Orders the statuses of a task, and lets only one handler of a task run (contract.md §9.7; admission.md §5.1 to
-// §5.6).
-// Called by the other rules and by the optimistic store's `lease`. A task's `mark` is the time of its newest applied
-// status.
+// Orders the statuses of a task, and lets only one handler of a task run at a time (contract.md §9.7; admission.md §5.1
+// to §5.6).
+// Called by the other rules and by the optimistic store's `lease`. The `mark` of a task is the time of its newest
+// applied status.
 import type { AcceptRequest, TaskClaim } from '../store.ts';
 import { MARK_AHEAD_MS, MARK_RETENTION_MS } from '../constants.ts';
 import type { RecordRow, Rows, TaskRow } from './rule-rows.ts';
 
 /**
- * True for an event older than its task's newest applied status. Also true for a non-terminal event of the same time
- * if that status is terminal (admission.md §5.3). Events without an instant are not ordered.
+ * True if an event is older than the newest applied status of its task. Also true for a non-terminal event of the same
+ * time if that status is terminal (admission.md §5.3). An event without a time is never stale.
  */
 export function isStale(claim: TaskClaim | null | undefined, task: TaskRow | undefined): boolean {
   if (claim?.instant === undefined || task === undefined || task.mark === null) return false;
@@ -17,7 +17,7 @@ export function isStale(claim: TaskClaim | null | undefined, task: TaskRow | und
 }
 
 /**
- * True if the newest applied status is terminal and this event is newer. Such an event is applied, with a warning.
+ * True if a task's newest applied status is terminal and this event is newer. Such an event is applied, with a warning.
  */
 export function isAfterTerminal(claim: TaskClaim | null | undefined, task: TaskRow | undefined): boolean {
   if (claim?.instant === undefined || task === undefined || task.mark === null) return false;
@@ -25,28 +25,31 @@ export function isAfterTerminal(claim: TaskClaim | null | undefined, task: TaskR
 }
 
 /**
- * True if an event's time is so far ahead of the store's clock that it must not become the task's newest time.
- * Otherwise every true status after it would be stale.
+ * True if an event's time is so far ahead of the store's clock that it must not become the newest time of its task.
+ * Otherwise every correct status after the event would be stale.
  */
 export function isAhead(claim: TaskClaim | null | undefined, now: number): boolean {
   return claim?.instantMs !== undefined && claim.instantMs > now + MARK_AHEAD_MS;
 }
 
-/** The record that wants to know if its task is free. */
+/** The record for which `holderOf` finds out if its task is free. */
 interface Asker {
   readonly key: string;
-  /** True for a record that the asking process still runs, even if its lease has run out. */
+  /** True for a record that the caller's process still runs, even if the record's lease has expired. */
   readonly runsHere?: ((holder: RecordRow) => boolean) | undefined;
 }
 
-/** The longest that a task waits for a record that nobody runs. Ms: 10 min. */
+/**
+ * The longest time for which a record that nobody runs keeps the other records of its task waiting. It is also the
+ * longest wait of a record for its task (`parkedUntil`), even if nothing frees the task. Ms: 10 min.
+ */
 export const PARKED_MS = 600_000;
 
 /**
- * Returns the other record that holds the task; undefined if there is none. A live lease holds it, because handlers
- * of one task never overlap. An acknowledged record whose turn is next holds it too, so that nothing of its task
- * overtakes it (admission.md §5.5). If nobody runs that record though it is due, as without a worker, it holds the
- * task only for `PARKED_MS`.
+ * Returns the record that holds the task, so that the asking record must wait; undefined if the task is free. A record
+ * with a live lease holds its task, because handlers of one task never overlap. An acknowledged record that is next to
+ * run holds it too, so that no record overtakes another (admission.md §5.5). A record that is due but that nobody runs,
+ * e.g. without a worker, holds its task only for `PARKED_MS`.
  */
 export function holderOf(
   rows: Rows,
@@ -56,7 +59,7 @@ export function holderOf(
 ): RecordRow | undefined {
   if (task === undefined || task.holder === null) return undefined;
   const holder = rows.record(task.sender, task.holder, now);
-  // The holder's key may have been forgotten and used again for another task.
+  // The record under the holder's key may belong to another task: the holder expired, and its key was used again.
   return holder?.task?.id === task.id && holds(holder, now, asker) ? holder : undefined;
 }
 
@@ -66,11 +69,12 @@ function holds(holder: RecordRow, now: number, { key, runsHere }: Asker): boolea
 }
 
 /**
- * True for an acknowledged event that is to run next: it has not run, was given back, or its lease has run out. A
- * suspect whose lease has run out holds nothing: it ran alone, and the next claim charges it with a crash.
+ * True for an acknowledged record that is next to run: it is QUEUED, or its lease has expired. A record stays next
+ * until `PARKED_MS` after it came due. A suspect whose lease has expired is not next: it ran alone, so the crash will
+ * be charged to it.
  *
- * @param isHere true if the asking process runs it. Then `acked` does not matter, because its own search clears it
- *   meanwhile.
+ * @param isHere true if the caller's process runs the record. Then `acked` does not matter, because `lease` clears it
+ *   for a moment while it searches for due records.
  */
 function isOwedItsTurn(
   { state, acked, suspect, ...record }: RecordRow,
@@ -82,24 +86,27 @@ function isOwedItsTurn(
   return (acked || isHere) && isOpen && now < Math.max(since, record.parkedUntil) + PARKED_MS;
 }
 
-/** Makes a test for the record that the asking process runs, by `runningKey` of its request. */
+/** Makes a test for the one record that the caller's process runs, which `runningKey` of the request names. */
 export function runsHere({ runningKey }: AcceptRequest): (record: RecordRow) => boolean {
   return ({ key }) => key === runningKey;
 }
 
-/** True if the record is LEASED and its lease has not run out. */
+/** True if the record is LEASED and its lease has not expired. */
 export function isLive(record: RecordRow, now: number): boolean {
   return record.state === 'leased' && record.leaseUntil > now;
 }
 
-/** Returns when the rows of tasks and notification ids expire, which outlive the records that made them. Unix ms. */
+/**
+ * Returns the time at which the rows of tasks and notification ids expire. These rows live longer than the records that
+ * made them. Unix ms.
+ */
 export function markExpiry(now: number, retentionMs: number): number {
   return now + Math.max(retentionMs, MARK_RETENTION_MS);
 }
 
 /** A change of a task's row. Members that are absent or undefined keep their value. */
 export interface TaskChange extends Pick<TaskRow, 'expiresAt'> {
-  /** null: nobody holds it. */
+  /** null: no record holds the task. */
   readonly holder?: string | null | undefined;
   readonly mark?: string;
   readonly markTerminal?: boolean;
@@ -107,7 +114,7 @@ export interface TaskChange extends Pick<TaskRow, 'expiresAt'> {
   readonly told?: TaskRow['told'] | undefined;
 }
 
-/** Returns the task's row after a change; `known` is undefined for a task that is new or was forgotten. */
+/** Returns a task's row after a change. `known` is the row before; undefined for a task that is new or has expired. */
 export function taskRow(
   known: TaskRow | undefined,
   of: { readonly sender: string; readonly id: string },

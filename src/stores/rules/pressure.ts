@@ -1,10 +1,10 @@
-// Names the limits that are nearly used up after an accept, for the owner's alarm (admission.md §6.6, §8.9).
+// Names the limits that are nearly used up after an accept, so that the owner gets an alarm (admission.md §6.6, §8.9).
 // Called at the end of every accept.
 import { PRESSURE_SHARE } from '../constants.ts';
 import type { AcceptRequest, Pressure, StoreLimits } from '../store.ts';
 import { PRESSURE_USAGE, type Rows, type Usage } from './rule-rows.ts';
 
-/** The most rows purged before a limit that seems nearly used up raises an alarm. */
+/** The number of expired rows that are deleted before a limit is reported as nearly used up. */
 const RELIEF_STEP = 1024;
 
 const PRESSURE_LIMIT: Record<Pressure, keyof StoreLimits> = {
@@ -16,8 +16,9 @@ const PRESSURE_LIMIT: Record<Pressure, keyof StoreLimits> = {
 };
 
 /**
- * Purges rows of the limit that seems nearly used up, because some may have expired. With `'lately'` a purge of the
- * last seconds is enough, so a sender near a cap does not cost a sweep for every accept.
+ * Deletes expired rows that count towards a limit that seems nearly used up. Only the alarm depends on this deletion,
+ * so with `'lately'` a deletion in the last 10 s is enough. Otherwise a sender near a cap would cost a deletion for
+ * every accept.
  */
 const RELIEF: Record<Pressure, (rows: Rows, request: AcceptRequest, now: number) => void> = {
   records: (rows, request, now) => rows.purgeSender(request.sender, now, RELIEF_STEP, 'lately'),
@@ -32,7 +33,7 @@ const RELIEF: Record<Pressure, (rows: Rows, request: AcceptRequest, now: number)
 const WITHOUT_NONCE: readonly Pressure[] = ['records', 'pending-bytes'];
 const WITH_NONCE: readonly Pressure[] = [...WITHOUT_NONCE, 'nonces', 'sender-nonces', 'all-nonces'];
 
-/** Returns the limits that are used to 80 % or more. Expired rows are purged first. */
+/** Returns the limits of which 80 % or more is used. Expired rows are deleted first. */
 export function pressure(rows: Rows, request: AcceptRequest, now: number): readonly Pressure[] {
   const names = request.nonce ? WITH_NONCE : WITHOUT_NONCE;
   const near = nearLimits(rows, request, names);
@@ -44,8 +45,8 @@ export function pressure(rows: Rows, request: AcceptRequest, now: number): reado
 const NONE: readonly Pressure[] = [];
 
 /**
- * True if no limit is nearly used up, as in nearly every accept. The members are written out, because a loop is
- * slower.
+ * True if no limit is nearly used up, which holds for nearly every accept. The members are written out, because a loop
+ * would be slower.
  */
 function isFar(used: Usage, limits: StoreLimits): boolean {
   const { entries, pendingBytes, nonces, senderNonces, allNonces } = used;

@@ -1,4 +1,5 @@
-// Rules of registrations, the rows that are kept beside the events: plans, due rows, pages (`StoreRegistrations`).
+// Rules of registrations, the rows that are kept beside the events: plans (callers' functions over the rows), due rows
+// and pages (`StoreRegistrations`).
 // Called by memory, SQLite and the optimistic store inside one atomic step, with the current time passed in.
 import { ConfigError } from '../../shared/errors.ts';
 import type {
@@ -15,22 +16,22 @@ import { taskEnd } from './channels.ts';
 import { isDue, leftMs } from './task-wait.ts';
 import { LONGEST_TURN_MS } from '../constants.ts';
 
-/** The reads and writes that `StoreRegistrations` needs, as `Rows` is for events. Every read ignores expired rows. */
+/** The reads and writes that `StoreRegistrations` needs: a part of `Rows`. Every read ignores expired rows. */
 export type RegistrationTable = Pick<
   Rows,
   'task' | 'record' | 'updateRecord' | 'registration' | 'saveRegistration' | 'needRows'
 >;
 
-/** Rows that can be searched in the same atomic step. */
+/** The rows of registrations, with searches for due rows and for pages in the same atomic step. */
 export interface RegistrationSearch extends RegistrationTable {
   /**
-   * Returns at most `max` rows due at `now`: the earliest of each sender, then the second of each. Senders go by
-   * name, beginning with the first name after `after`.
+   * Returns at most `max` rows that are due at `now`: the earliest of each sender, then the second of each. Senders are
+   * ordered by name, beginning with the first name after `after`.
    */
   dueRegistrations(of: DueRegistrations, now: number): readonly RegistrationRow[];
   /** Returns the time at which the earliest row of the kind is or was due. Unix ms. */
   nextRegistration(kind: RegistrationKind): number | undefined;
-  /** Returns at most `limit` rows that follow `after`, ordered by sender and id. Expired rows are included. */
+  /** Returns at most `limit` rows that follow the row `after`, ordered by sender and id. Expired rows are included. */
   registrations(of: ListedRegistrations): readonly RegistrationRow[];
 }
 
@@ -38,7 +39,7 @@ export interface RegistrationSearch extends RegistrationTable {
 export interface DueRegistrations {
   readonly kind: RegistrationKind;
   readonly max: number;
-  /** The sender of the last row of the call before; '' in the first call. */
+  /** The sender of the last row that the previous call returned; '' in the first call. */
   readonly after: string;
 }
 
@@ -50,11 +51,11 @@ export interface ListedRegistrations {
   /** undefined: rows of every sender except ''. */
   readonly sender: string | undefined;
   readonly limit: number;
-  /** undefined: from the beginning. */
+  /** The row after which the result begins; undefined: from the first row. */
   readonly after: RegistrationName | undefined;
 }
 
-/** The name of the last row of a page. */
+/** The name of a row within its kind: its sender and its id. */
 export interface RegistrationName {
   readonly sender: string;
   readonly id: string;
@@ -63,14 +64,17 @@ export interface RegistrationName {
 type RowsPlan<T> = (rows: RegistrationRows, now: number) => T;
 
 /**
- * The result of a plan. `value` throws the plan's error; it is called outside the step, because other plans in the
- * same step must not fail with this one.
+ * The result of a plan (a caller's function over the rows of a sender). `value` returns the plan's result or throws its
+ * error. `value` is called after the atomic step, because other plans in the same step must not fail with this one.
  */
 export interface Planned<T> {
   readonly value: () => T;
 }
 
-/** Runs a plan over the rows of one sender. Saved rows are written only if the plan does not throw. */
+/**
+ * Runs a plan (a caller's function) over the rows of one sender. The rows that the plan saves are written only if it
+ * does not throw.
+ */
 export function planned<T>(
   table: RegistrationTable,
   sender: string,
@@ -80,7 +84,7 @@ export function planned<T>(
   const saved = new Map<string, RegistrationRow>();
   const made = new Set<string>();
   const wanted: NeededRow[] = [];
-  // If the table cannot give a row now, the table's error is thrown, even if the plan catches it.
+  // The error of a read that the table cannot answer now. It is thrown even if the plan catches it.
   let fault: { readonly error: unknown } | undefined;
   const read = <R>(from: () => R): R => {
     try {
@@ -90,7 +94,8 @@ export function planned<T>(
       throw error;
     }
   };
-  // The plan continues after a missing row, so that all rows that it needs become known. Its result is discarded.
+  // If a row is not loaded yet, the plan continues without it, so that all rows that the plan needs become known. The
+  // result of this run is discarded.
   const wants = <R>(row: NeededRow, from: () => R): R | undefined => {
     try {
       return read(from);
@@ -136,7 +141,7 @@ export function planned<T>(
   return { value: () => value };
 }
 
-/** Returns the progress of an event; undefined if its record is absent or stale. */
+/** Returns the progress of the event that the record belongs to; undefined if the record is absent or stale. */
 function stateOf(record: RecordRow | undefined): 'done' | 'dead' | 'safe' | 'unsafe' | undefined {
   if (!record || record.state === 'stale') return undefined;
   if (record.state === 'applied') return 'done';
@@ -144,7 +149,7 @@ function stateOf(record: RecordRow | undefined): 'done' | 'dead' | 'safe' | 'uns
   return record.acked ? 'safe' : 'unsafe';
 }
 
-/** Acknowledges a record, as the next copy from its sender would in mode inbox. */
+/** Acknowledges a record, so that a worker runs it. In mode inbox, another copy from the sender would do the same. */
 function makeSafe(table: RegistrationTable, sender: string, key: string, now: number): void {
   const record = table.record(sender, key, now);
   if (record) table.updateRecord({ ...record, acked: true, expiresAt: null });
@@ -153,7 +158,7 @@ function makeSafe(table: RegistrationTable, sender: string, key: string, now: nu
 /**
  * Checks a row that a plan saves.
  *
- * @throws TypeError for a mistake of the caller.
+ * @throws TypeError for a row of another sender, without an id, or with times that are not allowed.
  */
 function requireOwn(row: RegistrationRow, sender: string): void {
   if (row.sender !== sender) {
@@ -171,22 +176,25 @@ function requireOwn(row: RegistrationRow, sender: string): void {
 }
 
 /**
- * Returns the longest wait of a row of a kind, in ms; Infinity if it has none. An operation whose call is under way
- * is due at its own time only, because nobody else may make the call meanwhile.
+ * Returns the longest time for which a row of the kind may wait to be due, in ms. Infinity: no limit. An operation has
+ * no limit: while its call is under way it must not be due early, because nobody else may make the call.
  */
 export function longestTurnMs(kind: RegistrationKind): number {
   return kind === 'watch' || kind === 'subscription' || kind === 'move' ? LONGEST_TURN_MS : Infinity;
 }
 
-/** Applies `isDue` with the longest wait of the row's kind. */
+/**
+ * True if a row of the kind that is due at `at` may be processed now. Also true if `at` is further ahead than the
+ * kind's longest wait: then the store's clock was set back.
+ */
 export function isTurn(kind: RegistrationKind, at: number, now: number): boolean {
   return isDue(at, now, longestTurnMs(kind));
 }
 
 /**
- * Reserves a row that is due, by moving its `dueAt` to `holdMs` from now.
+ * Reserves a due row for the caller, by moving its `dueAt` to `holdMs` from now.
  *
- * @returns the row as it is now; undefined if it is no longer due.
+ * @returns the changed row; undefined if the row is no longer due.
  */
 export function held(
   table: RegistrationTable,
@@ -202,8 +210,8 @@ export function held(
 }
 
 /**
- * Orders rows in turns: the first of each sender, then the second of each. Senders go by name, beginning with the
- * first name after `after`.
+ * Orders due rows so that senders take turns: the first row of each, then the second of each. Senders are ordered by
+ * name, beginning with the first name after `after`.
  */
 export function inTurns(
   bySender: ReadonlyMap<string, readonly RegistrationRow[]>,
@@ -222,18 +230,18 @@ export function inTurns(
   return rows;
 }
 
-/** The most rows of a page, and of one call for due rows. */
+/** The largest number of rows on a page, and from one call for due rows. */
 const MOST = 1000;
 
-/** Bounds a number of rows to 1 … `MOST`. */
+/** Limits a number of rows to 1 … `MOST`. */
 export function bounded(count: number): number {
   return Math.min(Math.max(1, Math.floor(count)), MOST);
 }
 
 /**
- * Reads a query for a page.
+ * Reads a query for a page, and limits the number of rows.
  *
- * @throws ConfigError for an `after` that no page gave.
+ * @throws ConfigError for an `after` that is not the `next` of an earlier page.
  */
 export function listed(query: RegistrationQuery): ListedRegistrations {
   const { kind, list, sender, limit, after } = query;
@@ -246,7 +254,10 @@ export function listed(query: RegistrationQuery): ListedRegistrations {
   };
 }
 
-/** Makes the `after` of a page as one text: the length of the sender, a space, the sender, the id. */
+/**
+ * Makes the `next` of a page, which callers pass as `after`. It is one text: the length of the sender, a space, the
+ * sender, the id.
+ */
 function afterOf({ sender, id }: RegistrationName): string {
   return `${sender.length} ${sender}${id}`;
 }
@@ -263,9 +274,9 @@ function nameIn(after: string): RegistrationName {
 }
 
 /**
- * Makes a page.
+ * Makes a page of the unexpired rows.
  *
- * @param found the rows of the page, and one more if others follow; expired rows are among them.
+ * @param found the rows of the page, and one more if another page follows. Expired rows are included.
  */
 export function pageOf<R>(
   found: readonly R[],
@@ -281,10 +292,10 @@ export function pageOf<R>(
   return { rows, next: afterOf(nameOf(last)) };
 }
 
-/** Runs one atomic step of a backend, with the backend's current time. */
+/** Runs a function in one atomic step of a store, with the store's rows and current time. */
 type Atomic = <T>(step: (rows: RegistrationSearch, now: number) => T) => Promise<T>;
 
-/** Makes `Store.registrations` for a backend that supplies the rows. */
+/** Makes `Store.registrations` for a store: `atomic` gives access to its rows. */
 export function registrationsOf(atomic: Atomic): StoreRegistrations {
   const last: Partial<Record<RegistrationKind, string>> = {};
   return {

@@ -1,5 +1,6 @@
-// Records reports in the account of each media buy (owed.md §3): their claims at insertion, their end at completion.
-// Called by accept and by complete. Other events change an account only by the URL to which they were sent.
+// Records delivery reports in the account of each media buy, its row of kind `stream` (owed.md §3). A report claims
+// windows when it is inserted, and fills them when it is completed.
+// Called by accept and by complete. An event that is no report changes an account only by the URL to which it was sent.
 import {
   claimantsIn,
   claimedIn,
@@ -26,7 +27,10 @@ import { markExpiry } from './order.ts';
 import type { RecordRow, Rows } from './rule-rows.ts';
 import type { Accepting } from './task-wait.ts';
 
-/** True for records that may still be handled, or are DEAD. Other records no longer claim their windows. */
+/**
+ * True for the key of an event that may still be handled, or is DEAD. Report windows that any other event claimed no
+ * longer count as claimed.
+ */
 const isThere =
   ({ rows, request, now }: Accepting) =>
   (key: string): boolean => {
@@ -37,8 +41,8 @@ const isThere =
 const reportStep = (step: Accepting): ReportStep => ({ now: step.now, isThere: isThere(step) });
 
 /**
- * True if each window of a pulled report was reported before, or is claimed by an event that may still be handled
- * (owed.md §3.2).
+ * True if a report that the buyer pulled is a duplicate (owed.md §3.2). The data of each of its windows came before, or
+ * are in another event that may still be handled or is DEAD.
  */
 export function cameBefore(step: Accepting, { report }: EventClaim): boolean {
   if (report?.isPulled !== true || !report.windows) return false;
@@ -50,16 +54,19 @@ export function cameBefore(step: Accepting, { report }: EventClaim): boolean {
   });
 }
 
-/** The windows that a report claims. */
+/** The report windows that an event claims: the event brings their data, and is not done yet. */
 interface Claims {
   readonly windows: readonly ClaimedWindow[] | null;
-  /** True if some windows were dropped: nobody registered their media buys, and the seller has too many of these. */
+  /**
+   * True if some windows were not kept: nobody has registered their media buys, and the seller has named too many such
+   * media buys.
+   */
   readonly isDropped: boolean;
 }
 
 /**
- * Saves a report at insertion: the windows that it claims (owed.md §3.1), and the end that it reports of its media
- * buys (§7.1, §7.3). For every event it saves the URL to which the event was sent.
+ * Records a report when its event is inserted: the windows whose data it brings (owed.md §3.1), and the end of media
+ * buys (§7.1, §7.3). For every event, records the URL to which the event was sent.
  */
 export function claimWindows(step: Accepting, { key, report, via }: EventClaim): Claims {
   if (via) noteUrl(step, via);
@@ -76,7 +83,8 @@ export function claimWindows(step: Accepting, { key, report, via }: EventClaim):
 }
 
 /**
- * Saves the end of media buys that a `final` report names without a readable period: it is their last report, too.
+ * Records the end of media buys that a `final` report names without a readable period, because no report of them
+ * follows.
  */
 function noteFinals(step: Accepting, { mediaBuyIds }: ReportClaim, windows: readonly WindowClaim[]): void {
   const { rows, request, now } = step;
@@ -93,21 +101,21 @@ function noteFinals(step: Accepting, { mediaBuyIds }: ReportClaim, windows: read
 }
 
 /**
- * The most unregistered media buys of a seller whose periods are kept, because a seller could name any number of them
- * (owed.md §3.6).
+ * The largest number of unregistered media buys of a seller whose report periods are kept. A seller could name any
+ * number of media buys (owed.md §3.6).
  */
 const MOST_UNKNOWN = 1000;
 
 /**
- * The row that counts the unregistered media buys. It is kept until the first of them has expired. Sellers cannot
- * choose ids of this kind of row.
+ * The id of the row that counts a seller's unregistered media buys. It expires together with the first of them. Sellers
+ * cannot choose ids of its kind, `route`.
  */
 const UNKNOWN_ID = 'unknown-media-buys';
 
 /**
- * Counts one more unregistered media buy.
+ * Counts one more unregistered media buy of the seller.
  *
- * @returns true if it may be kept; false if the maximum is reached.
+ * @returns true if the media buy may be kept; false if the maximum is reached.
  */
 function countUnknown(step: Accepting): boolean {
   const { rows, request, now } = step;
@@ -126,7 +134,8 @@ const needStreams = (rows: Rows, sender: string, of: readonly { readonly id: str
   );
 
 /**
- * Loads the accounts of a report's media buys, then the records that claim the same windows, each kind in one load.
+ * Loads the accounts of a report's media buys in one query. A second query loads the records of events that claim the
+ * same windows.
  */
 function needClaims({ rows, request: { sender }, now }: Accepting, windows: readonly WindowClaim[]): void {
   needStreams(rows, sender, windows);
@@ -142,9 +151,10 @@ function needClaims({ rows, request: { sender }, now }: Accepting, windows: read
 }
 
 /**
- * Saves the claim of one window.
+ * Records that an event brings the data of one report window.
  *
- * @returns undefined for an unregistered media buy with nothing to keep; null if its seller has too many of these.
+ * @returns the window. Undefined for an unregistered media buy with nothing to keep; null if its seller has too many
+ *   unregistered media buys.
  */
 function claimWindow(
   step: Accepting,
@@ -169,8 +179,9 @@ function claimWindow(
 }
 
 /**
- * Makes an account due at once if something arrives for a closed media buy, or if a report says that a media buy has
- * ended. A pulled report does so only for a closed one: the reconciler that pulled it saves the result itself.
+ * Makes an account due immediately if anything arrives for a closed media buy, or if a report says that the media buy
+ * has ended. A pulled report does so only for a closed media buy. The reconciler that pulled the report has reserved
+ * the account, and has yet to save the result of its pull there.
  */
 function lookedAt(
   { request, now }: Accepting,
@@ -184,15 +195,15 @@ function lookedAt(
 }
 
 /**
- * Returns the account with the URL to which an event was sent, if that URL was registered for its media buy (told.md
- * §1.3).
+ * Returns the account with the time of an event at the URL to which it was sent. Unchanged if the seller was not asked
+ * to send there (told.md §1.3).
  */
 function heardBy(stream: Stream, via: UrlClaim | undefined, now: number): Stream {
   const told = via && stream.told && withHeard(stream.told, via, now);
   return told && told !== stream.told ? { ...stream, told } : stream;
 }
 
-/** Saves the URL in the accounts of media buys that the event changes in no other way. */
+/** Records the use of the URL in the accounts of media buys that the event changes in no other way. */
 function noteUrl({ rows, request: { sender }, now }: Accepting, via: UrlClaim): void {
   needStreams(
     rows,
@@ -207,7 +218,7 @@ function noteUrl({ rows, request: { sender }, now }: Accepting, via: UrlClaim): 
   }
 }
 
-/** Makes the row of a media buy that nobody has registered (owed.md §3.6). */
+/** Makes the row of kind `stream` for a media buy that nobody has registered. The row expires (owed.md §3.6). */
 const unknownBuy = ({ request, now }: Accepting, id: string): RegistrationRow => ({
   kind: 'stream',
   sender: request.sender,
@@ -223,7 +234,10 @@ const withStream = (row: RegistrationRow, stream: Stream): RegistrationRow => ({
   value: streamText(stream),
 });
 
-/** Records in each account that the report's handler has completed (owed.md §3.4). */
+/**
+ * Records in each account that the data of the report's windows have come, because the report's handler has completed
+ * (owed.md §3.4).
+ */
 export function completeWindows(
   rows: Rows,
   { sender, key }: RecordRow,

@@ -1,5 +1,5 @@
-// The rows of a store and the interface by which the rules read and write them (admission.md §8.1).
-// Memory, SQLite and the optimistic store implement it; every other file of this folder uses it.
+// Defines the rows of a store, and the interface by which the rules read and write them (admission.md §8.1).
+// Memory, SQLite and the optimistic store implement the interface; every other file of this folder uses it.
 import type {
   ClaimedState,
   ClaimedWindow,
@@ -13,50 +13,54 @@ import type {
 import type { EventChannel } from '../../events/event.ts';
 
 /**
- * The rows that the rules read and write, with a method to get and one to save each kind. The rules use it inside one
- * atomic, synchronous step. Memory and SQLite read all rows directly. For every other backend these are the loaded
- * rows with the plan's own changes (`stores/optimistic/plan-rows.ts`). Every read ignores expired rows.
+ * The rows that the rules read and write, with a method to get and one to save each kind. The rules use them inside one
+ * atomic, synchronous step. Memory and SQLite read all rows directly. For every other backend, `Rows` shows the rows
+ * that were loaded and the changes of the present step (`stores/optimistic/plan-rows.ts`). Every read ignores expired
+ * rows.
  */
 export interface Rows {
   nonce(id: NonceId, now: number): NonceRow | undefined;
-  /** Inserts or replaces; a new nonce is added to the count. */
+  /** Inserts or replaces a nonce; a new one is added to the count of nonces. */
   saveNonce(row: NonceRow): void;
   record(sender: string, key: string, now: number): RecordRow | undefined;
-  /** Returns the stored first copy. It is kept while the record is unfinished or DEAD. */
+  /** Returns the stored first copy of an event's body. It is kept while the record is unfinished or DEAD. */
   body(sender: string, key: string): Uint8Array;
   insertRecord(row: RecordRow, body?: Uint8Array): void;
-  /** Replaces a record; drops the body if `bodyBytes` is 0. */
+  /** Replaces a record, and deletes its body if `bodyBytes` is 0. */
   updateRecord(row: RecordRow): void;
   task(sender: string, id: string, now: number): TaskRow | undefined;
   saveTask(row: TaskRow): void;
-  /** Returns the oldest record of the task with `parkedUntil` over 0. */
+  /** Returns the oldest record that waits for the task (`parkedUntil` over 0); undefined if none waits. */
   parked(sender: string, taskId: string): RecordRow | undefined;
   notification(sender: string, id: string, now: number): NotificationRow | undefined;
   saveNotification(row: NotificationRow): void;
   registration(kind: RegistrationKind, sender: string, id: string, now: number): RegistrationRow | undefined;
   /**
-   * Names the rows of a sender that are read or written next, so that one query loads them all. Absent if all rows
+   * Names the rows of a sender that will be read or written next, so that one query loads them all. Absent if all rows
    * can be read directly.
    */
   needRows?(sender: string, rows: readonly NeededRow[]): void;
-  /** Inserts or replaces. */
+  /** Inserts or replaces a row. */
   saveRegistration(row: RegistrationRow, now: number): void;
   usage(sender: string, keyid: string | undefined): Usage;
   /**
-   * True if the row of a process has not expired. A commit does not check that this is still so: it is a hint
-   * (admission.md §4.6).
+   * True if the process has reported itself alive, and its row has not expired. A commit does not check this again, so
+   * the answer is only a hint (admission.md §4.6).
    */
   isProcessAlive(id: string, now: number): boolean;
-  /** Inserts or replaces; deletes the rows of processes that have expired. */
+  /** Inserts or replaces the row of a process, and deletes the rows of processes that have expired. */
   saveProcess(row: ProcessRow, now: number): void;
-  /** Deletes a few expired rows of any sender. It deletes more than one accept adds, so that growth is bounded. */
+  /** Deletes a few expired rows of any sender: more than one accept adds, so that the number of rows stays bounded. */
   purge(now: number): void;
   /**
-   * Deletes expired rows of one sender: of each kind `atLeast` rows, or all if there are fewer. With `lately` nothing
-   * need be done if that was done in the last 10 s.
+   * Deletes expired rows of one sender: at least `atLeast` rows of each kind, or all if there are fewer. With `lately`
+   * nothing need be done if another call deleted expired rows of the sender in the last 10 s.
    */
   purgeSender(sender: string, now: number, atLeast: number, lately?: 'lately'): void;
-  /** Deletes expired nonces in the same way: those of a sender or key id, or of all if `of` is undefined. */
+  /**
+   * Deletes expired nonces in the same way as `purgeSender`: those of a sender or a key id, or of all senders if `of`
+   * is undefined.
+   */
   purgeNonces(now: number, atLeast: number, of: NonceOwner | undefined, lately?: 'lately'): void;
 }
 
@@ -67,18 +71,24 @@ export interface NeededRow {
   readonly id: string;
 }
 
-/** Rows that can be searched in the same atomic step. */
+/** The rows with searches for workers and operators, in the same atomic step. */
 export interface QueueRows extends Rows {
   /**
-   * Returns the next record that is acknowledged, due at `now` (`dueAt`), and no suspect. Senders with due records
-   * take turns from call to call. Within a sender the record due earliest comes first, then the oldest.
+   * Returns the next record for a worker: acknowledged, due at `now` (`dueAt`), and no suspect. Senders with due
+   * records take turns from call to call. Within a sender, the record due earliest comes first, then the oldest.
    */
   due(now: number): RecordRow | undefined;
-  /** Returns the time at which the earliest such record is or was due. Unix ms. */
+  /**
+   * Returns the time at which the earliest record that `due` may return is or was due; undefined if there is none. Unix
+   * ms.
+   */
   nextDue(): number | undefined;
-  /** Returns the suspect due at `now` that has the fewest crashes, then the oldest. */
+  /**
+   * Returns the next suspect that is due at `now`: the one with the fewest crashes, then the oldest. A suspect is an
+   * event whose run ended by a crash.
+   */
   dueSuspect(now: number): RecordRow | undefined;
-  /** Returns the time at which the earliest suspect is or was due. Unix ms. */
+  /** Returns the time at which the earliest suspect is or was due; undefined if there is none. Unix ms. */
   nextSuspect(): number | undefined;
   /** Returns unexpired records in one state, oldest first. */
   page(query: InboxQuery, now: number): RowPage;
@@ -86,7 +96,7 @@ export interface QueueRows extends Rows {
   counts(now: number): readonly InboxCount[];
 }
 
-/** A sender's nonces: those of one key id, or of all if none is named. */
+/** Selects nonces of a sender: the nonces of one key id, or of all its key ids if none is named. */
 export interface NonceOwner {
   readonly sender: string;
   readonly keyid?: string;
@@ -97,19 +107,19 @@ interface KeyOwner extends NonceOwner {
 }
 
 /**
- * The identity of a nonce. It is unique for a key id, and a key id for its sender: two senders may publish the same
- * key id.
+ * The identity of a nonce. A nonce is unique for its key id, and a key id for its sender, because two senders may
+ * publish the same key id.
  */
 export interface NonceId extends KeyOwner {
   readonly nonce: string;
 }
 
 export interface NonceRow extends NonceId {
-  /** The key of the event that used it; null if the body gave none. */
+  /** The key of the event whose delivery used the nonce; null if the body named none. */
   readonly key: string | null;
-  /** The id of the accept that saved it. */
+  /** The id of the accept that first saved the nonce. */
   readonly acceptId: string;
-  /** Unix ms, like every instant here. */
+  /** The time of expiry. Unix ms, like every time in this file. */
   readonly expiresAt: number;
 }
 
@@ -119,12 +129,12 @@ export interface RowPage {
   readonly next?: string;
 }
 
-/** The state of a record. DONE is two states, by how it ended: `applied` and `stale`. */
+/** The state of a record. DONE is two states: `applied` if the handler succeeded, otherwise `stale`. */
 export type RecordState = 'queued' | 'leased' | 'applied' | 'stale' | 'dead';
 
 /**
- * The answer to the accept that last inserted, claimed or ended a record. `waiting`: no answer to repeat, so a
- * repeated accept is decided anew.
+ * The answer to the accept that last inserted, leased or ended a record, so that the same accept gets it again if
+ * repeated. `waiting`: a repeated accept is decided anew.
  */
 export type Claim = 'won' | 'queued' | 'stale' | 'died' | 'waiting';
 
@@ -135,32 +145,35 @@ export interface RecordRow {
   readonly claim: Claim;
   readonly claimedBy: string;
   /**
-   * The owner of the last lease, kept after its end so that `complete` and `fail` can be repeated; null before the
-   * first.
+   * The owner of the last lease, kept after the lease ends so that `complete` and `fail` can be repeated; null before
+   * the first lease.
    */
   readonly owner: string | null;
-  /** The number of leases so far. No rule depends on it (admission.md §4.3). */
+  /** The number of leases so far. No rule decides by it (admission.md §4.3). */
   readonly runs: number;
   readonly leaseUntil: number;
   readonly attempts: number;
   readonly crashes: number;
-  /** True after a crash ended one of its leases: the next crash is charged (admission.md §4.6). */
+  /**
+   * True after a crash ended one of the record's leases. Then the next crash is charged to the record (admission.md
+   * §4.6).
+   */
   readonly suspect: boolean;
   /** The process of the last lease; null: unknown. */
   readonly process: string | null;
-  /** The process whose crash was charged last; null: none, or the charge was taken back. */
+  /** The process of the last crash that was charged to the record; null: none, or the charge was taken back. */
   readonly crashedIn: string | null;
-  /** True if it is safe: a sender has got a 2xx for it, or may get one. */
+  /** True once a sender has got a 2xx for the event, or may get one. */
   readonly acked: boolean;
   readonly insertedAt: number;
   /**
-   * QUEUED: workers do not lease it before this time. LEASED: 0 if this lease has raised `attempts`; otherwise the
-   * value from before the lease. Unix ms.
+   * QUEUED: workers do not lease the record before this time. LEASED: 0 if the present lease has counted an attempt;
+   * otherwise the value from before the lease. Unix ms.
    */
   readonly notBefore: number;
   /**
-   * A worker found its task held: workers do not lease it before this time, unless the task is freed. 0: it does not
-   * wait for its task. Unix ms.
+   * Workers do not lease the record before this time, because another record held its task. The wait ends early if the
+   * task is freed. 0: the record does not wait for its task. Unix ms.
    */
   readonly parkedUntil: number;
   /** The error that the last failed run reported. */
@@ -168,69 +181,83 @@ export interface RecordRow {
   readonly rawHash: string;
   readonly canonicalHash: string | null;
   readonly traceparent?: string | undefined;
-  /** Deleted together with the body. */
+  /** The URL of the delivery, deleted together with the body. */
   readonly url?: string | undefined;
   readonly task: TaskClaim | null;
-  /** These members, and `windows` and `claimedState`, are part of the answer to the last claim. */
+  /** The following four members, with `windows` and `claimedState`, are returned with the record's lease. */
   readonly reemission: boolean;
   readonly afterTerminal: boolean;
   readonly ahead: boolean;
   readonly afterFinal: boolean;
-  /** The windows that a report claims; null once it is done (owed.md §3.1). */
+  /**
+   * The report windows whose data the event brings; null if there are none, or once the event is applied (owed.md
+   * §3.1).
+   */
   readonly windows: readonly ClaimedWindow[] | null;
-  /** The state that a notification reported; null once it is done (owed.md §6.1). */
+  /** The state that the event's notification reported; null if none, or once the event is applied (owed.md §6.1). */
   readonly claimedState: ClaimedState | null;
-  /** Length of the stored body; 0 once the body is deleted. */
+  /** The length of the stored body; 0 once the body is deleted. */
   readonly bodyBytes: number;
-  /** null: never. */
+  /** null: the record never expires. */
   readonly expiresAt: number | null;
 }
 
 export interface TaskRow {
   readonly sender: string;
   readonly id: string;
-  /** The key of the record that leased the task last. `holderOf` decides if that record still holds the task. */
+  /**
+   * The key of the record that last got the task, by its lease or as the next to run. `holderOf` decides if that record
+   * still holds the task.
+   */
   readonly holder: string | null;
-  /** `instantKey` of the newest applied status; null if none was applied. */
+  /**
+   * The time of the newest applied status, as a comparison key (`instantKey`); null if no status with a time was
+   * applied.
+   */
   readonly mark: string | null;
-  /** True if that status is terminal. */
+  /** True if the status whose time is `mark` is terminal. */
   readonly markTerminal: boolean;
-  /** The first terminal status; null: none. */
+  /** The first terminal status that any event reported; null: none. */
   readonly terminal: FirstTerminal | null;
-  /** The last applied status, if several channels report on the task; null: none, or no channel was named. */
+  /** The last applied status of an event that names its channel (webhook, answer, poll); null: none. */
   readonly told: LastTold | null;
   readonly expiresAt: number;
 }
 
-/** The status that was applied last. */
+/** The status of a task that was applied last. */
 export interface LastTold {
   readonly status: string;
-  /** The time at which its event was completed, on the store's clock. Unix ms. */
+  /** The time at which the event with this status was completed, on the store's clock. Unix ms. */
   readonly at: number;
-  /** The status whose time is the task's `mark`. */
+  /**
+   * The last applied status that named its channel and set the task's `mark` (the time of the newest applied status).
+   */
   readonly marked?: { readonly instant: string; readonly status: string; readonly source: EventChannel };
 }
 
 /** A task's first terminal status (admission.md §5.4). */
 export interface FirstTerminal {
-  /** The key of the event that brought it. */
+  /** The key of the event that first reported the terminal status. */
   readonly key: string;
-  /** `EventClaim.terminalHash`; '' if it had none. */
+  /** The `EventClaim.terminalHash` of that event; '' if it had none. */
   readonly hash: string;
-  /** `open`: not applied yet. */
+  /** `open`: the status is not applied yet. */
   readonly state: 'open' | 'applied';
-  /** The channel that reported it; absent if its claim named none. `task`: the id of its task, if it named one. */
+  /**
+   * The channel that reported the status; absent if the event named none. `task`: the id of the task, if the event
+   * named one.
+   */
   readonly told?: { readonly source: EventChannel; readonly hash?: string; readonly task?: string };
 }
 
 export interface NotificationRow {
   readonly sender: string;
   readonly id: string;
-  /** The key of the event that brought the id first. */
+  /** The key of the first event with this row's id. */
   readonly key: string;
   /**
-   * `instantKey` of the final report's time, in the row of a media buy. Null if that report had no time, and in the
-   * row of a notification id.
+   * In the row of a media buy: the time of its final report, as a comparison key (`instantKey`); null if the report had
+   * no time. In the row of a notification id: null.
    */
   readonly instant: string | null;
   readonly expiresAt: number;
@@ -243,17 +270,17 @@ export interface ProcessRow {
 }
 
 export interface Usage {
-  /** Records, tasks and notification ids of the sender. */
+  /** The number of the sender's records, tasks, notification ids and registrations. */
   readonly entries: number;
   readonly pendingBytes: number;
-  /** Nonces of the (sender, key id); 0 if no key id was asked for. */
+  /** The number of nonces of one key id of the sender; 0 if no key id was given. */
   readonly nonces: number;
-  /** Nonces of all key ids of the sender. */
+  /** The number of nonces of all key ids of the sender. */
   readonly senderNonces: number;
   readonly allNonces: number;
 }
 
-/** The member of `Usage` that each pressure compares. */
+/** The member of `Usage` that is compared with the limit of each `Pressure`. */
 export const PRESSURE_USAGE: Record<Pressure, keyof Usage> = {
   records: 'entries',
   'pending-bytes': 'pendingBytes',

@@ -1,4 +1,5 @@
-// Ends and prolongs leases: complete, fail, renew, alive and peek (admission.md §4.1 to §4.9).
+// Ends and prolongs leases: `complete`, `fail` and `renew`. Also decides `alive` and `peek` of a store (admission.md
+// §4.1 to §4.9).
 // Called by memory, SQLite and the optimistic store inside one atomic step, with the current time passed in.
 import { Fault } from '../../shared/errors.ts';
 import type {
@@ -27,32 +28,34 @@ interface LeaseClaim {
 }
 
 /**
- * Finds the record that `owner` has leased and whose task it holds. The time does not matter: a lease that ran out
- * while the store was unreachable is still its owner's, if nobody took it over. Owners are compared, and not the
- * number of leases: after a failover that lost data the number can repeat.
+ * Finds the record that `owner` has leased and whose task it holds. An expired lease is still its owner's if nobody
+ * took it over, because the store may have been unreachable. Owners are compared, and not the number of leases: after a
+ * failover that lost data the number can repeat.
  */
 export function heldBy(rows: Rows, lease: LeaseClaim, now: number): RecordRow | undefined {
   const record = rows.record(lease.sender, lease.key, now);
   if (record?.state !== 'leased' || record.owner !== lease.owner) return undefined;
   const task = record.task && rows.task(record.sender, record.task.id, now);
-  // Every claim of a task writes its row. If the row was forgotten, nobody else has claimed the task.
+  // Every lease of a task's event writes the task's row. So if the row is gone, no other record has leased the task.
   return !task || task.holder === record.key ? record : undefined;
 }
 
-/** The error of a transaction whose `request` names a lease that its owner no longer has. */
+/** Makes the error of a transaction whose `request` names a lease that its owner no longer has. */
 export function leaseLost(): Fault {
   return new Fault('lease_lost', 'The lease went to another owner; nothing was written.');
 }
 
-/** True if `owner` was the last to lease the record and it is in `state`: then the same call was made before. */
+/**
+ * True if `owner` was the last to lease the record, and the record is in `state`: then the same call was made before.
+ */
 function endedBy(rows: Rows, lease: LeaseClaim, state: RecordState, now: number): boolean {
   const record = rows.record(lease.sender, lease.key, now);
   return record !== undefined && record.owner === lease.owner && record.state === state;
 }
 
 /**
- * Completes an event, for `Store.complete`: the record becomes applied, and its task, operation, windows and state
- * are updated.
+ * Completes an event, for `Store.complete`. The record becomes applied, and the rows of its task, operation, report
+ * windows and reported state are updated.
  */
 export function complete(rows: Rows, request: CompleteRequest, now: number): CompleteResult {
   const record = heldBy(rows, request, now);
@@ -78,7 +81,7 @@ export function complete(rows: Rows, request: CompleteRequest, now: number): Com
 /**
  * Ends a run that failed, for `Store.fail`.
  *
- * @throws ConfigError for a `backoffMs` that is neither 0 nor a length of time.
+ * @throws ConfigError for a `backoffMs` that is not from 0 to 1 h.
  */
 export function fail(rows: Rows, request: FailRequest, now: number): FailResult {
   if (request.backoffMs !== 0) requireLength('backoffMs', request.backoffMs, LONGEST_WAIT_MS);
@@ -89,17 +92,17 @@ export function fail(rows: Rows, request: FailRequest, now: number): FailResult 
   }
   const failed = failure(record, request, now);
   rows.updateRecord(failed);
-  // A record that was given back without a run still has its task's next turn, so its task is not freed.
+  // A record that was given back without a run is still the next of its task, so its task is not freed.
   if (!request.unstarted || !isQueuedHere(failed)) freeTask(rows, record, now);
   return failed.state === 'dead' ? 'dead' : 'queued';
 }
 
-/** True if workers will lease it again; false if its sender has to send it again. */
+/** True if workers will lease the record again; false if its sender has to send it again. */
 const isQueuedHere = ({ state, acked }: RecordRow): boolean => state === 'queued' && acked;
 
 function failure(record: RecordRow, request: FailRequest, now: number): RecordRow {
   const { permanent, unstarted = false, overrun = false, retry } = request;
-  // A handler that reports its failure has not crashed its process.
+  // A record whose handler reports its failure is no longer a suspect: the handler has not crashed the process.
   const suspect = record.suspect && (unstarted || overrun);
   const crashes = record.crashes + (overrun ? 1 : 0);
   const failed = { ...record, suspect, crashes, lastError: request.error ?? record.lastError };
@@ -111,7 +114,7 @@ function failure(record: RecordRow, request: FailRequest, now: number): RecordRo
 }
 
 /**
- * Queues the record again.
+ * Queues a record again after a failed run.
  *
  * @param record the record as it was before the failure.
  */
@@ -132,8 +135,8 @@ function queuedAgain(
 }
 
 /**
- * Returns the end of the back-off step. A failure within a step does not move that step's end, so retries cannot
- * delay it further.
+ * Returns the end of the wait after a failure (back-off). If the wait after an earlier failure is not over, its end
+ * stays, so that retries cannot delay the record further.
  */
 function stepEnd(record: RecordRow, backoffMs: number, now: number): number {
   return stepLeftMs(record, now) > 0 ? record.notBefore : now + backoffMs;
@@ -142,7 +145,7 @@ function stepEnd(record: RecordRow, backoffMs: number, now: number): number {
 /**
  * Prolongs a lease, for `Store.renew`.
  *
- * @throws ConfigError for a `leaseMs` that is not a length of time.
+ * @throws ConfigError for a `leaseMs` that is not above 0 and at most 10 min.
  */
 export function renew(rows: Rows, request: RenewRequest, now: number): 'renewed' | 'lost' {
   requireLength('leaseMs', request.leaseMs);
@@ -155,9 +158,9 @@ export function renew(rows: Rows, request: RenewRequest, now: number): 'renewed'
 }
 
 /**
- * Keeps the row of a process alive, for `Store.alive`.
+ * Keeps the row of a process from expiring for `forMs`, for `Store.alive`.
  *
- * @throws ConfigError for a `forMs` that is not a length of time.
+ * @throws ConfigError for a `forMs` that is not finite and above 0.
  */
 export function alive(rows: Rows, { process: id, forMs }: AliveRequest, now: number): void {
   requireLength('forMs', forMs, Number.MAX_VALUE);
@@ -175,8 +178,8 @@ export function peek(rows: Rows, sender: string, key: string, now: number): Peek
 }
 
 /**
- * Returns the change of the task's row when one of its events is applied: the newest time, the first terminal status
- * and the last status. Undefined if nothing changes.
+ * Returns the change of a task's row when one of its events is applied: the newest time, the first terminal status and
+ * the last status. Undefined if nothing changes.
  */
 function taskChange(
   record: RecordRow,
@@ -196,8 +199,8 @@ function newMark(
   known: TaskRow | undefined,
 ): Pick<TaskChange, 'mark' | 'markTerminal'> | undefined {
   if (task?.instant === undefined || ahead) return undefined;
-  // A task's newest time never goes back. Without this check it could: a store's clock that was set back can make a
-  // lost lease look live.
+  // The newest time of a task never goes back. If the store's clock was set back, a lost lease can look live, so an
+  // older event may be completed late. Such an event changes nothing here.
   if (known?.mark != null && task.instant < known.mark) return undefined;
   return { mark: task.instant, markTerminal: task.terminal };
 }

@@ -1,5 +1,6 @@
-// Keeps the states that notifications report, in the row of their media buy or subscription (owed.md §6).
-// Called in the step that inserts an event, and in the one that completes it.
+// Keeps the states that notifications report, e.g. of an impairment, in the row of their media buy or subscription
+// (owed.md §6).
+// Called in the atomic step that inserts an event, and in the one that completes it.
 import {
   holderIn,
   isUnchanged,
@@ -14,17 +15,17 @@ import type { ClaimedState, EventClaim, RegistrationRow, StateClaim } from '../s
 import type { RecordRow, Rows } from './rule-rows.ts';
 import type { Accepting } from './task-wait.ts';
 
-/** The row in which a state is kept, and its media buy. */
+/** The row that keeps the state of a thing, e.g. of an impairment, and the media buy of that thing. */
 interface Place {
-  /** undefined: no row keeps it. */
+  /** undefined: no row keeps the state. */
   readonly row: RegistrationRow | undefined;
   readonly mediaBuyId: string | undefined;
 }
 
-/** The members of an operation's row that name its media buy and its account. */
+/** The members of an operation's row that name its media buy, and the row of the media buy's account. */
 interface OfMediaBuy {
   readonly mediaBuyId?: string;
-  /** The id of the account's row, if it differs from `mediaBuyId`. */
+  /** The id of the row of the account, if it differs from `mediaBuyId`. */
   readonly streamId?: string;
 }
 
@@ -39,8 +40,8 @@ function placeOf({ rows, request: { sender }, now }: Accepting, { holder, mediaB
 }
 
 /**
- * True if another event changed the state since a pulled state was compared with it, or if its row is gone. Then the
- * pulled state must not be reported (owed.md §6.6).
+ * True if the kept state is not the one with which a pulled state was compared: another event changed it, or its row is
+ * gone. Then the pulled state must not be reported (owed.md §6.6).
  */
 export function isJudgedAnew(step: Accepting, { state }: EventClaim): boolean {
   if (state?.seen === undefined) return false;
@@ -48,18 +49,18 @@ export function isJudgedAnew(step: Accepting, { state }: EventClaim): boolean {
   return !row || !isUnchanged(keptState(holderIn(row.value), state.id, step.now), state.seen);
 }
 
-/** The state that an event claims. */
+/** The state that an event reports, as the record of the event keeps it. */
 interface Claimed {
   readonly claimedState: ClaimedState | null;
-  /** True if the row had too many states, so that one that has not ended was dropped. */
+  /** True if the row had too many states, so that a state that has not ended was dropped. */
   readonly isDropped: boolean;
 }
 
 const NONE: Claimed = { claimedState: null, isDropped: false };
 
 /**
- * Keeps the state of an event at its insertion (owed.md §6.1). If the sender emitted the state again, the media buy's
- * account becomes due (§6.7).
+ * Keeps the state that an event reports, when the event is inserted (owed.md §6.1). If the sender emitted the
+ * notification again and its state is no newer than the kept one, the media buy's account becomes due (§6.7).
  */
 export function claimState(step: Accepting, { key, state }: EventClaim, isReemission: boolean): Claimed {
   if (!state) return NONE;
@@ -96,18 +97,22 @@ const withHolder = (row: RegistrationRow, holder: StateHolder): RegistrationRow 
   value: JSON.stringify(holder),
 });
 
-/** A closed media buy becomes due, too, if something arrives late for it. */
+/** Makes the row of a closed media buy due, because something arrived late for it. */
 const lookedAt = (row: RegistrationRow, now: number): RegistrationRow =>
   row.list === 'closed' ? { ...row, dueAt: Math.ceil(now) } : row;
 
-/** One media buy becomes due because its seller emits again at most once in this time. Ms: 15 min. */
+/**
+ * The shortest time after which another re-emitted notification makes the account of the same media buy due. Ms: 15
+ * min.
+ */
 const REEMITTED_MS = 900_000;
 
 /**
- * Makes a media buy's account due because its seller emitted again.
+ * Makes a media buy's account due, so that the seller is asked about the media buy, because the seller emitted a
+ * notification again.
  *
- * @returns undefined for a subscription, and for a media buy that nobody has registered. Also undefined if this made
- *   the account due within the last `REEMITTED_MS`.
+ * @returns undefined for a subscription, and for a media buy that nobody has registered. Also undefined if another
+ *   re-emission made the account due within the last `REEMITTED_MS`.
  */
 function askedAgain(row: RegistrationRow, holder: StateHolder, now: number): RegistrationRow | undefined {
   if (row.kind !== 'stream' || row.list === null) return undefined;
@@ -119,7 +124,7 @@ function askedAgain(row: RegistrationRow, holder: StateHolder, now: number): Reg
   };
 }
 
-/** Records that the handler of an event has completed: from then on the handler knows the state. */
+/** Records that the handler of an event has completed, so that handlers know the reported state from then on. */
 export function completeState(
   rows: Rows,
   { sender, key }: RecordRow,

@@ -1,5 +1,5 @@
-// Rules of a task's first terminal status, and of statuses that come after it (admission.md §5.4, §5.4a).
-// Called by accept (rule 3 and rule 5) and by claims.
+// Judges a task's first terminal status, and statuses that come after it (admission.md §5.4, §5.4a).
+// Called by rules 3 (staleness) and 5 (insertion) of accept, and when a record is leased.
 import type { AcceptDecision, EventClaim, TaskClaim } from '../store.ts';
 import { isAfterTerminal, isStale } from './order.ts';
 import type { FirstTerminal, RecordRow, Rows, TaskRow } from './rule-rows.ts';
@@ -9,9 +9,10 @@ const STALE: AcceptDecision = { kind: 'stale', changed: false };
 const DUPLICATE: AcceptDecision = { kind: 'done', changed: false, state: 'stale', died: false };
 
 /**
- * Judges a second terminal status of a task: part of rule 3, after staleness (verification.md §2.19). Undefined: the
- * event is accepted, as is every event without a `terminalHash`. A 409 ends the event at its sender, so the first
- * terminal status has to be safe before. Until then a 503 makes the sender send the event again.
+ * Judges a second terminal status of a task: part of rule 3 of accept, after staleness (verification.md §2.19).
+ * Undefined: the event is accepted, as is every event without a `terminalHash`. A different status is refused by a 409,
+ * which ends the event at its sender. So the first status must be applied or acknowledged before; until then the answer
+ * is 503, and the sender tries again.
  */
 export function secondTerminal(
   { terminalHash }: EventClaim,
@@ -23,15 +24,18 @@ export function secondTerminal(
   return DUPLICATE;
 }
 
-/** True if the first terminal status was applied, or its record is acknowledged. */
+/** True if the first terminal status cannot be lost: it was applied, or its record is acknowledged. */
 const isSafe = ({ first, record }: Found): boolean => first.state !== 'open' || record?.acked === true;
 
-/** True if both have a hash and the hashes differ. An end by another channel, or of another edition, has no hash. */
+/**
+ * True if both terminal statuses have a hash and the hashes differ. A status from another channel or edition has no
+ * hash.
+ */
 const differs = ({ hash }: FirstTerminal, other: string): boolean => hash !== '' && hash !== other;
 
 /**
- * Rule 3: judges an event that is not newer. It is older than the newest applied status, or another channel reported
- * it before, or it follows an end after which nothing may come.
+ * Judges an event that brings no newer status (part of rule 3 of accept). It is older than the newest applied status,
+ * or another channel reported it before, or the task has ended and no further status counts. Undefined: none of these.
  */
 export function notNewer(
   { task: claim }: EventClaim,
@@ -48,8 +52,9 @@ const isInterim = (claim: TaskClaim | null | undefined): claim is TaskClaim =>
   claim?.keepsEnd === true && !claim.terminal;
 
 /**
- * True if a record from before the end must not run any more; asked when it is leased. While the end waits for its
- * handler, older statuses still run first. A newer one must not: it would make the end stale.
+ * True if a record must not run any more because its task has ended since it was stored. Checked when the record is
+ * leased. While the terminal status waits for its handler, older statuses still run first. A newer one must not run,
+ * because it would make the terminal status stale.
  */
 export function isPastEnd(
   rows: Pick<Rows, 'record'>,
@@ -67,13 +72,13 @@ export function isPastEnd(
 const isNewer = (claim: TaskClaim | null | undefined, end: TaskClaim | null | undefined): boolean =>
   claim?.instant !== undefined && end?.instant !== undefined && claim.instant > end.instant;
 
-/** True if another webhook has reported an end of the task before, under another key. */
+/** True if another webhook has reported a terminal status of the same task before, under another key. */
 export function isSecondEnd({ key, task: claim }: EventClaim, held: Found | undefined): boolean {
   if (!claim?.terminal || !held || held.first.key === key) return false;
   return !areOtherChannels(sourceOf(held.first), claim.told?.source ?? 'webhook');
 }
 
-/** True if an end of its task came before the event. Its handler is then given `afterTerminal`. */
+/** True if a terminal status of the event's task came before the event. Then the handler gets `afterTerminal`. */
 export function followsEnd(
   rows: Pick<Rows, 'record'>,
   { key, task: claim }: { readonly key: string; readonly task?: TaskClaim | null | undefined },
@@ -87,18 +92,18 @@ export function followsEnd(
 }
 
 /**
- * True if a terminal status is dropped because its key was used before. That use was a non-terminal status, another
- * task, or no task at all.
+ * True if a terminal status is dropped because its key was used before. The earlier event was a non-terminal status, of
+ * another task, or of no task at all.
  */
 export function dropsEnd({ task: claim }: EventClaim, { task: known }: RecordRow): boolean {
   return claim?.terminal === true && !(known?.terminal && known.id === claim.id);
 }
 
 /**
- * Returns the first terminal status for the task's row, for an event that `secondTerminal` accepted. Undefined: the
- * row stays as it is.
+ * Returns the first terminal status to save in the task's row, for an event that `secondTerminal` accepted. Undefined:
+ * the row stays as it is.
  *
- * @param first another terminal status that is known already, from any channel.
+ * @param first an earlier terminal status of the task, from any channel.
  */
 export function terminalAtInsert(
   { key, task: claim, terminalHash }: EventClaim,

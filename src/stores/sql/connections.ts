@@ -10,7 +10,7 @@ export interface Connections<C> {
   /**
    * Returns a connection to the pool.
    *
-   * @param error closes the connection, unless it is the server's answer to a statement and leaves it usable.
+   * @param error closes the connection, unless the error is the server's answer to a statement and leaves it usable.
    */
   readonly giveBack: (connection: C, error?: unknown) => void;
   /**
@@ -25,9 +25,9 @@ export interface Connections<C> {
 const CANNOT_WRITE = new Error('the server cannot write');
 
 /**
- * Runs `use` on a connection. A connection whose server cannot write is closed, and another one is taken. After a
- * failover, connections that were made before it still lead to the demoted server. The loop ends when a connection
- * that the pool has just made cannot write either. A server that cannot write has written nothing.
+ * Runs `use` on a connection. A connection whose server cannot write is closed, and `use` runs on another one: after a
+ * failover, older connections lead to the demoted server. The loop ends when even a connection that the pool has just
+ * made cannot write. `use` may be repeated, because a server that cannot write has written nothing.
  *
  * @param cannotWrite true for an answer that says that its server cannot write.
  */
@@ -55,10 +55,13 @@ export async function onConnection<C, T>(
 /** The times at which a pool made its connections, by `performance.now()`. */
 export type MadeAt = WeakMap<object, number>;
 
-/** The most causes of an error that are followed, e.g. causes that query builders add. */
+/**
+ * The largest number of causes of an error that are examined. A query builder, e.g., wraps the driver's error in its
+ * own.
+ */
 const MOST_CAUSES = 8;
 
-/** Yields the error and its causes. */
+/** Yields the error, its cause, the cause of that cause, and so on. */
 export function* causesOf(error: unknown): Iterable<Error> {
   let one = error;
   for (let depth = 0; depth < MOST_CAUSES && isError(one); depth += 1) {

@@ -1,10 +1,10 @@
-// Turns a commit into lines for SQL: letters of kinds, columns of scopes, the lock order, counts (admission.md §8.3,
-// §8.4).
+// Converts a commit to lines for SQL statements, one for each row. Also letters of kinds, columns of scopes, the order
+// of locks, and counts (admission.md §8.3, §8.4).
 // Called by sql-backend.ts, and by the row files of Postgres and MySQL.
 import type { CommitRequest, Expected, RowKind, Scope, Write } from '../backend.ts';
 import { columnText, fromColumnText } from '../text.ts';
 
-/** The letter of each kind in the table's column. */
+/** The letter that stands for each kind of row in the column `kind`. */
 export const LETTER: Readonly<Record<RowKind, string>> = {
   task: 't',
   record: 'r',
@@ -62,13 +62,13 @@ export function scopeFrom({ sender, key }: { readonly sender: string; readonly k
   return { sender: fromColumnText(sender), ...(key !== '' && { keyid: key.slice(1) }) };
 }
 
-/** Finds ids of scopes, and scopes by id. */
+/** Finds the database id of a scope (a sender, or one of its key ids), and the scope of an id. */
 export interface ScopeIds {
   readonly idOf: (scope: Scope) => number;
   readonly scopeOf: (id: number) => Scope | undefined;
 }
 
-/** A row whose version is compared, and which is also written if `write` is present. */
+/** A row whose version a commit compares, and which it also writes if `write` is present. */
 export interface Line {
   readonly of: Expected;
   readonly unit: number;
@@ -94,10 +94,10 @@ function byLock(a: Line, b: Line): number {
   );
 }
 
-/** The rows and bytes that a unit adds to a scope. */
+/** The numbers of rows and bytes that a unit (a group of row changes) adds to a scope. */
 export type Tally = readonly [unit: number, scopeId: number, rows: number, bytes: number];
 
-/** Returns the additions of each unit to the counts. Scope 0 has the nonces of all senders. */
+/** Returns the rows and bytes that each unit adds to the counts. Scope 0 counts the nonces of all senders. */
 export function tallyOf(lines: readonly Line[]): readonly Tally[] {
   const tally: Tally[] = [];
   for (const { of, unit, scopeId, write } of lines) {
@@ -121,7 +121,7 @@ export function* scopesIn({ units, counts }: CommitRequest): Iterable<Scope> {
 
 const encoder = new TextEncoder();
 
-/** Puts texts and bodies one after the other into one parameter, which the driver sends as bytes. */
+/** Makes the one parameter that holds all texts and bodies, and that the driver sends as bytes. */
 export function bytesOf(lines: readonly Line[]): {
   readonly all: Uint8Array;
   /** Writes a text at the byte position `at`, and returns the number of bytes that it wrote. */

@@ -1,5 +1,5 @@
-// The `Backend` of databases with SQL tables: durability, ids of scopes, retries, transactions (admission.md §7.3,
-// §9.3, §9.6).
+// The parts of a `Backend` that SQL databases share: durability, ids of scopes, retries, transactions (admission.md
+// §7.3, §9.3, §9.6).
 // Called by the Postgres and MySQL backends, which supply the statements (`Calls`) and the pool.
 import { ConfigError, Fault } from '../../shared/errors.ts';
 import type {
@@ -25,7 +25,10 @@ import { whileRunning, lookAgain } from '../schema-version.ts';
 import { scopeColumns, type ScopeIds, scopesIn } from './row-lines.ts';
 import { retried, slotsOf, runTransaction, type Sessions, type Query } from './sql-transaction.ts';
 
-/** The durability that answers require, and the listeners that are called if a commit has less than expected. */
+/**
+ * Judges the durability of each commit. A commit with less than the required durability fails. A commit that has
+ * enough, but less than the server's settings gave (`found`), is reported to the listeners.
+ */
 interface Keeping {
   readonly keep: (required: Durability, lowered: (message: string) => void) => void;
   /** Remembers the durability that was read from the server's settings. */
@@ -38,7 +41,11 @@ interface Keeping {
   readonly judge: (level: Durability, settings: () => string) => void;
 }
 
-/** Makes a judge of durability. @param who the name for messages, e.g. `Postgres`. */
+/**
+ * Makes the object that judges the durability of commits.
+ *
+ * @param who the database's name for messages, e.g. `Postgres`.
+ */
 function keepingOf(who: string): Keeping {
   const listeners = new Set<(message: string) => void>();
   let required: Durability = 'process';
@@ -60,18 +67,22 @@ function keepingOf(who: string): Keeping {
   };
 }
 
-/** The most ids that are remembered. Above this number all are forgotten, and asked for again. */
+/** The largest number of ids of scopes that are remembered. Above it all ids are forgotten, and looked up again. */
 const MOST = 20_000;
 
 interface Scopes extends ScopeIds {
-  /** Looks up the ids of scopes. `idOf` may lack some until it has resolved. Undefined: all are known already. */
+  /**
+   * Looks up ids of scopes. Until the promise resolves, `idOf` may lack some. Undefined if all ids are known already.
+   */
   readonly know: (scopes: Iterable<Scope>) => Promise<void> | undefined;
-  /** Forgets all ids, because the schema may have been created again. */
+  /**
+   * Forgets all ids. Called when the store is opened, because the schema may have been created anew, with other ids.
+   */
   readonly forget: () => void;
 }
 
 /**
- * Remembers the ids of scopes. An id never changes, so each is asked for once.
+ * Remembers the database ids of scopes. An id never changes, so each is looked up once.
  *
  * @param ask returns the ids of scopes, and creates those that do not exist.
  */
@@ -116,7 +127,10 @@ function scopesOf(
 /** The options that every backend on SQL tables has, besides its pool. */
 export interface SqlOptions {
   readonly timeoutMs: number;
-  /** Default: the longer of the lease and `LEAST_IDLE_MS`. */
+  /**
+   * The time without a statement after which the server rolls back a transaction, ms. Default: the longer of the lease
+   * and `LEAST_IDLE_MS`.
+   */
   readonly idleInTransactionMs?: number | undefined;
   readonly clockOffsetMs: () => number;
   /**
@@ -126,49 +140,54 @@ export interface SqlOptions {
   readonly random: () => number;
 }
 
-/** The result of a commit, with its durability. */
+/** The result of a commit, with its durability (`level`). */
 interface Committed extends CommitResult {
   readonly level: Durability;
-  /** Names the settings under which it ran, for a message. */
+  /** Names the settings under which the commit ran, for a message. */
   readonly settings: () => string;
 }
 
-/** The queries of the tables, each one statement. They take the clock's offset, and scopes by their ids. */
+/** The operations on the tables, as each database implements them. */
 export interface Calls {
   /**
-   * Commits units.
+   * Commits units (groups of row changes).
    *
-   * @param started the result of `Sessions.begin`, if the user's transaction is used; null: it makes its own
-   *   transaction.
+   * @param started the result of `Sessions.begin` if the commit is part of the user's transaction; null if it makes its
+   *   own.
    */
   commit(request: CommitRequest, ids: ScopeIds, started: string | null): Promise<Committed>;
   load(request: LoadRequest, ids: ScopeIds): Promise<LoadResult>;
   due(request: DueRequest, ids: ScopeIds): Promise<DueResult>;
   /**
-   * Returns one row more than the page has, if there is another. `place` is the cursor for the rows after that row.
+   * Returns the rows of a page, and one row more if there is a next page. The `place` of a row is the cursor of a page
+   * that begins after this row.
    */
   page(query: InboxQuery, ids: ScopeIds): Promise<readonly (Row & { readonly place: string })[]>;
   listCounts(): Promise<readonly ListCount[]>;
   overdueMs(): Promise<number | undefined>;
   /**
-   * Returns one row more than requested, if another is due. `next`: `Write.waitsFor` of the row that comes due next.
+   * Returns due rows: one more than requested, if there is one more. `next` is the `Write.waitsFor` (due time as a
+   * text) of the row that comes due next.
    */
   turns(
     request: TurnRequest,
   ): Promise<{ readonly now: number; readonly next: string | null; readonly rows: readonly Row[] }>;
   listed(request: ListRequest): Promise<readonly Row[]>;
-  /** Deletes expired rows of a scope. 0: nonces of all senders. Negative: nonces of all key ids of that sender. */
+  /**
+   * Deletes expired rows of the scope with this id. 0: nonces of all senders. Negative: nonces of all key ids of the
+   * sender with that id.
+   */
   clear(scope: number, most: number): Promise<number>;
   identity(): Promise<StoreIdentity | undefined>;
   scopes(): Promise<readonly Scope[]>;
-  /** Returns the ids of scopes, and creates those that do not exist. */
+  /** Returns the database ids of scopes, and creates those that do not exist. */
   idsOf(senders: readonly string[], keys: readonly string[]): Promise<readonly number[]>;
 }
 
-/** A database of SQL with a pool of connections. */
+/** The parts of a backend that each SQL database has to supply. */
 interface SqlDatabase<Tx extends object, R> {
   readonly name: string;
-  /** The name for messages. */
+  /** The database's name for messages, e.g. `Postgres`. */
   readonly who: string;
   /** The largest number of connections in the pool, and the pool's option that sets it. */
   readonly max: number;
@@ -177,9 +196,17 @@ interface SqlDatabase<Tx extends object, R> {
   readonly sessions: Sessions<Tx, R>;
   readonly callsOn: (ask: Query<R>, offset: () => number) => Calls;
   readonly clock: (offset: number) => Promise<number>;
-  /** Checks version, settings and rights of the database. @throws ConfigError with the fix. */
+  /**
+   * Checks version, settings and rights of the database.
+   *
+   * @throws ConfigError with advice.
+   */
   open(): Promise<void>;
-  /** Checks that the schema still has the version of this package. @throws ConfigError */
+  /**
+   * Checks that the schema still has the version of this package.
+   *
+   * @throws ConfigError if it has another one.
+   */
   look(): Promise<void>;
   durability(): Promise<Durability>;
   advice(): string;
@@ -187,31 +214,41 @@ interface SqlDatabase<Tx extends object, R> {
   readonly isRetryable: (error: unknown) => boolean;
   readonly isAboutOne: (error: unknown) => boolean;
   readonly asFault: (error: unknown) => Error;
-  /** Returns a ConfigError if the pool's settings lead to no database; otherwise undefined. */
+  /**
+   * Returns a ConfigError if the error means that the pool's settings name a wrong database, user or password.
+   * Otherwise returns undefined.
+   */
   readonly wronglyGiven: (error: unknown) => Error | undefined;
 }
 
 export type SqlBackend<Tx> = Backend<Tx> &
   Required<Pick<Backend<Tx>, 'transaction'>> & {
-    /** Returns all scopes in the database. @throws Fault */
+    /**
+     * Returns all scopes in the database.
+     *
+     * @throws Fault if the database cannot be read, or its schema has another version by now.
+     */
     readonly scopes: () => Promise<readonly Scope[]>;
   };
 
 /**
- * The most batches that run at once. One is prepared while another is written to disk. The pool also serves the user.
+ * The largest number of batches that run at the same time: one is prepared while another is written to disk. More are
+ * not run, because the pool also serves the user's code.
  */
 const LANES = 2;
 
 /**
- * The shortest time for which a transaction may be idle. Without it, a function that calls other services between its
- * statements would be taken for a frozen process. Ms: 30 s.
+ * The least default of `idleInTransactionMs`. With less, a function that calls other services between its statements
+ * would be taken for a frozen process. Ms: 30 s.
  */
 const LEAST_IDLE_MS = 30_000;
 
-/** The share of the time limit after which nothing is retried, so that the server's own limit ends the call first. */
+/**
+ * The share of `timeoutMs` for retries and for the server's waits for locks. So these end before the call's time limit.
+ */
 export const LOCK_SHARE = 0.75;
 
-/** Makes the parts of a backend on SQL tables that are the same for every database. It keeps nothing in a session. */
+/** Makes the parts of a backend that all SQL databases share. The backend keeps no state in a database session. */
 export function sqlBackend<Tx extends object, R>(
   database: SqlDatabase<Tx, R>,
   { timeoutMs, idleInTransactionMs, clockOffsetMs, random }: SqlOptions,
@@ -219,7 +256,7 @@ export function sqlBackend<Tx extends object, R>(
   const { name, who, max, once, isRetryable, asFault } = database;
   const offset = (): number => Math.trunc(clockOffsetMs());
   const retries = { isRetryable, random, forMs: timeoutMs * LOCK_SHARE };
-  // Another process may migrate the schema while this one runs.
+  // The version is checked again from time to time, because another process may migrate the schema while this one runs.
   const known = lookAgain(
     async () => {
       try {

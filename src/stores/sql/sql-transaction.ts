@@ -1,19 +1,23 @@
-// Retries of rolled-back statements, time limits, and `ctx.transaction` on a connection of the pool (admission.md §2.16, §9.3).
+// Retries of rolled-back statements, time limits, and `ctx.transaction` on a connection of the pool (admission.md
+// §2.16, §9.3).
 // Called by sql-backend.ts, and by the clients and sessions of Postgres and MySQL.
 import { Fault } from '../../shared/errors.ts';
 import { orLate, sleep } from '../../shared/time-limits.ts';
 import type { Within } from '../backend.ts';
 
-/** The most tries of a transaction that the server rolls back because of other transactions, and the first pause. */
+/**
+ * The largest number of tries of a statement that the server rolls back because of other transactions, and the average
+ * first pause.
+ */
 const MOST_TRIES = 5;
 const FIRST_PAUSE_MS = 5;
 
-/** The conditions under which a transaction is retried that was rolled back because of other transactions. */
+/** The conditions for repeating a transaction that the server rolled back because of other transactions. */
 interface Retries {
   readonly isRetryable: (error: unknown) => boolean;
-  /** Returns a number that is at least 0 and below 1. */
+  /** Returns a number that is at least 0 and below 1. It spreads the retries of several processes. */
   readonly random: () => number;
-  /** The time after which nothing is retried. Ms. */
+  /** The time after which no further try is made. Ms. */
   readonly forMs?: number;
 }
 
@@ -37,9 +41,13 @@ export async function retried<T>(
   }
 }
 
-/** Runs a limited number of functions at once; the others wait in the order of their arrival. */
+/** Limits the number of functions that run at the same time. Further functions wait in the order of their arrival. */
 interface Slots {
-  /** Runs `work` when a slot is free. @param over ends the wait with its reason; it does not end `work`. */
+  /**
+   * Runs `work` when the number of running functions allows it.
+   *
+   * @param over ends the wait with its reason if it aborts first; it does not end `work`.
+   */
   run<T>(work: () => Promise<T>, over?: AbortSignal): Promise<T>;
   /** Resolves when nothing runs and nothing waits. */
   idle(): Promise<void>;
@@ -64,7 +72,8 @@ export function slotsOf(most: number): Slots {
     });
   const leave = (): void => {
     const next = waiting.shift();
-    // The slot is passed directly to the next waiting caller, so that a caller that comes now cannot take it.
+    // The place of the ended function goes directly to the next waiting caller, so that a caller who comes now cannot
+    // take it.
     if (next) next();
     else running -= 1;
     if (running === 0) for (const resolve of idlers.splice(0)) resolve();
@@ -90,7 +99,7 @@ export function slotsOf(most: number): Slots {
  * Waits for a promise, up to a time limit. A value that comes after the limit is passed to `late`.
  *
  * @param what names the work for the message, e.g. `Postgres: a statement`.
- * @throws Fault `store_unavailable` after that time.
+ * @throws Fault `store_unavailable` at the time limit.
  */
 export function within<T>(
   running: Promise<T>,
@@ -113,14 +122,14 @@ export function within<T>(
 /** Runs one statement with its parameters, and returns its result. */
 export type Query<R> = (text: string, values: readonly unknown[]) => Promise<R>;
 
-/** The client that `ctx.transaction` passes to its function. */
+/** The database client that `ctx.transaction` passes to its function, and the function that ends its use. */
 interface HandedOut<C> {
   readonly tx: C;
-  /** Makes every further call fail, because the connection serves others from now on. */
+  /** Makes every further call of `tx` fail, because other callers get the connection from now on. */
   readonly revoke: () => void;
 }
 
-/** The public code of the error; it never changes. */
+/** The public `code` of the error for a use of the client after its transaction; it never changes. */
 const CODE = 'transaction_over';
 
 const lateUse = (): Error =>
@@ -131,11 +140,14 @@ const lateUse = (): Error =>
     { code: CODE },
   );
 
-/** The asynchronous methods of clients. After the end they fail by a rejected promise or through their callback. */
+/**
+ * The asynchronous methods of clients. After the transaction they fail by a rejected promise or their callback. All
+ * other methods throw.
+ */
 const ASYNC: ReadonlySet<PropertyKey> = new Set(['query', 'execute']);
 
 /**
- * Wraps the client so that it works only during the transaction. A call that was not awaited may come later, when the
+ * Wraps the client so that it works only during the transaction. A call that was not awaited may come when the
  * connection is already in another event's transaction.
  *
  * @param onLateUse receives the error of each such call.
@@ -152,7 +164,7 @@ function handOut<C extends object>(client: C, onLateUse: (error: Error) => void)
       return undefined;
     }
     const refused = Promise.reject(error);
-    // If nobody handled the rejection, it would end the process.
+    // Without this handler, a rejection that the user does not handle would end the process.
     refused.catch(() => undefined);
     return refused;
   };
@@ -179,7 +191,10 @@ function handOut<C extends object>(client: C, onLateUse: (error: Error) => void)
 const RELEASED =
   'ctx.transaction: the function released its client, which the transaction still needs. Leave it out: it is given back at the end.';
 
-/** Runs transactions on connections of a pool. Its methods reject with the errors that callers of the store see. */
+/**
+ * Begins and ends transactions on connections of a pool. The methods reject with the errors that callers of the store
+ * see.
+ */
 export interface Sessions<Tx extends object, R> {
   checkOut(): Promise<Tx>;
   /**
@@ -193,13 +208,14 @@ export interface Sessions<Tx extends object, R> {
   commit(tx: Tx): Promise<void>;
   rollBack(tx: Tx): Promise<void>;
   /**
-   * Returns the connection to the pool. @param error closes it, unless the error is the server's answer to a
-   * statement.
+   * Returns the connection to the pool.
+   *
+   * @param error closes the connection, unless the error is the server's answer to a statement.
    */
   giveBack(tx: Tx, error?: unknown): void;
   /**
-   * Returns a Fault `store_unavailable` if the error or its cause says that the server cannot write. That must not
-   * count as a failure of the event.
+   * Returns a Fault `store_unavailable` if the error or its cause says that the server cannot write. Such an error must
+   * not count as a failed run of the event.
    */
   readOnly(error: unknown): Error | undefined;
 }
@@ -216,17 +232,17 @@ interface TransactionParts<Tx extends object, R> {
 }
 
 /**
- * Runs the user's writes and the completion in one transaction, on a connection of its own.
+ * Runs the user's writes and the completion of the event in one transaction, on a connection of its own.
  *
  * The lease is checked first, so that a process that was paused does not begin. It is checked again by the last
- * statement before COMMIT, which completes the event. In between the lease can be renewed, because no row of the
- * store is locked.
+ * statement before COMMIT, which completes the event. In between the lease can be renewed, because no row of the store
+ * is locked.
  *
- * @param over if it aborts, a function that has not ended is abandoned, and its connection is closed. The function
- *   may still write on it, so nobody else may receive that connection.
+ * @param over if it aborts, a function that has not ended is abandoned, and its connection is closed. The function may
+ *   still write on that connection, so nobody else may receive it.
  * @throws the error of `work`, after a rollback; the error of the user's deferred constraints. Fault
- *   `store_unavailable` if the connection breaks. If it breaks at COMMIT, the outcome is unknown, and can be read
- *   from the record.
+ *   `store_unavailable` if the connection breaks. If it breaks at COMMIT, the outcome is unknown, and can be read from
+ *   the record.
  */
 export async function runTransaction<Tx extends object, R, T>(
   { sessions, known, withinOf, idleMs, onLateUse }: TransactionParts<Tx, R>,
@@ -247,7 +263,8 @@ export async function runTransaction<Tx extends object, R, T>(
     revoke();
     const readOnly = sessions.readOnly(error);
     const left = over?.aborted === true && error === over.reason;
-    // The server rolls back a transaction when its connection is closed.
+    // If the connection is closed, the server rolls back by itself. ROLLBACK is sent only on a connection that may be
+    // kept.
     sessions.giveBack(client, left || readOnly ? error : await failureOf(sessions.rollBack(client)));
     throw readOnly ?? error;
   }

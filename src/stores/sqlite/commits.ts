@@ -1,19 +1,23 @@
-// Group commit: steps that come in one turn of the event loop share a transaction of SQLite (admission.md §9.2).
+// Group commit: steps (operations of callers) that come in one turn of the event loop share a transaction of SQLite
+// (admission.md §9.2).
 // Called by `src/stores/sqlite.ts`; open.ts makes it for each connection.
 import { asFault, isBusy, isConstraint, type SqliteHandle } from './handle.ts';
 
-/** A step that waits for its transaction. */
+/** A step (an operation of one caller) that waits for its transaction. */
 interface CommitJob {
   readonly alone: boolean;
   readonly step: () => unknown;
   readonly resolve: (value: unknown) => void;
   readonly reject: (error: unknown) => void;
   waitedMs: number;
-  /** True if its transaction has to end after it. */
+  /** True if the transaction has to end after this step. */
   isLast: boolean;
 }
 
-/** The most steps in one transaction. The synchronous driver blocks the event loop meanwhile. */
+/**
+ * The largest number of steps (operations of callers) in one transaction. The driver is synchronous, so it blocks the
+ * event loop during the whole transaction.
+ */
 const MOST = 128;
 
 /** Returns the number of waiting steps that share the next transaction. */
@@ -27,11 +31,14 @@ function sharing(queue: readonly CommitJob[]): number {
   return count;
 }
 
-/** Group commit: steps that come in one turn of the event loop share one transaction, and so one sync of the disk. */
+/**
+ * Group commit: steps (operations of callers) that come in one turn of the event loop share one transaction. So they
+ * share one sync of the disk.
+ */
 export interface Commits {
   /**
-   * Runs `step` in the next transaction, and settles when that is committed. A step that was rolled back because of
-   * another one runs again.
+   * Runs `step` in the next transaction, and settles when the transaction is committed. If it is rolled back because of
+   * another step, `step` runs again.
    */
   run<T>(step: () => T): Promise<T>;
   /** Runs `step` in its own transaction. If it throws, the transaction is rolled back, and the error is passed on. */
@@ -41,7 +48,7 @@ export interface Commits {
 }
 
 export interface CommitOptions {
-  /** The longest total wait for other connections, ms. */
+  /** The longest time in total that a step waits for locks of other connections, ms. */
   readonly busyMs: number;
   readonly delay: (ms: number) => Promise<void>;
   /** Returns a number that is at least 0 and below 1. It spreads the retries of several processes. */
@@ -49,13 +56,13 @@ export interface CommitOptions {
   readonly memory: Memory;
 }
 
-/** Data in memory that has to follow the transactions of the database. */
+/** Data in memory, e.g. counts, that has to follow the transactions of the database. */
 interface Memory {
   /** Called when a transaction has begun. */
   readonly begin: () => void;
   /** Called before each COMMIT, to write the data. */
   readonly save: () => void;
-  /** Called after a rollback. */
+  /** Called after a rollback, to drop the data. */
   readonly forget: () => void;
 }
 
@@ -64,8 +71,9 @@ const FIRST_WAIT_MS = 2;
 const LONGEST_WAIT_MS = 64;
 
 /**
- * Makes the group commit of a connection. @param begin begins a transaction. If it fails for another reason than a
- * lock, all waiting steps are rejected.
+ * Makes the group commit of a connection.
+ *
+ * @param begin begins a transaction. If it fails for another reason than a lock, all waiting steps are rejected.
  */
 export function commitsOf(db: SqliteHandle, begin: () => void, options: CommitOptions): Commits {
   const queue: CommitJob[] = [];
@@ -103,7 +111,7 @@ export function commitsOf(db: SqliteHandle, begin: () => void, options: CommitOp
   };
 }
 
-/** Waits for the end of the current turn of the event loop, so that all steps of the turn are there. */
+/** Waits for the end of the current turn of the event loop, so that all steps of this turn are in the queue. */
 function turn(): Promise<void> {
   return new Promise((resolve) => {
     setImmediate(resolve);
@@ -111,8 +119,8 @@ function turn(): Promise<void> {
 }
 
 /**
- * Waits until a lock may be free. The driver's own wait would stop the event loop. Callers that have waited for
- * `busyMs` are rejected.
+ * Waits until another connection may have released its lock. The driver's own wait would stop the event loop. Steps
+ * that have waited for `busyMs` in total are rejected.
  */
 async function waitForLock(
   queue: CommitJob[],
@@ -125,7 +133,7 @@ async function waitForLock(
   const waiting = queue.length;
   await options.delay(ms);
   const left: CommitJob[] = [];
-  // Steps that came during the delay are behind these in the queue, and have not waited yet.
+  // The first `waiting` steps of the queue waited through the delay. Steps behind them came during the delay.
   for (const job of queue.splice(0, waiting)) {
     job.waitedMs += ms;
     if (job.waitedMs < options.busyMs) left.push(job);
@@ -159,7 +167,7 @@ function commitNext(db: SqliteHandle, begin: () => void, queue: CommitJob[], mem
   return undone(queue, batch, failure);
 }
 
-/** The reason why a transaction was rolled back, with the step that failed, if one did. */
+/** The error for which a transaction was rolled back, and the step that failed; no step if COMMIT failed. */
 interface Failure {
   readonly error: unknown;
   readonly job?: CommitJob;
@@ -169,10 +177,10 @@ interface Failure {
  * Puts the steps of a rolled-back transaction back into the queue, so that they run again. The step that failed is
  * rejected instead. If COMMIT failed, all steps are rejected, unless another connection's lock was the reason.
  *
- * A step changes nothing but rows, so the steps can run again. A savepoint around each step would have the same effect,
- * but would cost time even if no step fails. The steps before the failed one get a transaction of their own. So they
- * run only once more, even if many later steps fail, e.g. on a full disk. Under a rollback journal COMMIT waits for
- * readers. If it fails because of a reader, all steps run again.
+ * A step changes nothing but rows, so it can run again. A savepoint around each step would have the same effect, but
+ * would cost time even if no step fails. The steps before the failed one get a transaction of their own. So they run
+ * only once more, even if many later steps fail, e.g. on a full disk. Under a rollback journal COMMIT waits for
+ * readers. If COMMIT fails because of a reader, all steps run again.
  *
  * @returns the error if a lock prevented COMMIT; otherwise undefined.
  */
@@ -186,7 +194,10 @@ function undone(queue: CommitJob[], batch: readonly CommitJob[], { error, job }:
   return busy ? error : undefined;
 }
 
-/** Runs steps. None is answered before the COMMIT, which makes all answers durable. */
+/**
+ * Runs steps and commits them. No caller gets a result before the COMMIT, which makes all results durable. Returns the
+ * failure, if there is one.
+ */
 function commitBatch(db: SqliteHandle, batch: readonly CommitJob[], memory: Memory): Failure | undefined {
   const values: unknown[] = [];
   for (const job of batch) {

@@ -1,5 +1,5 @@
-// Test face of `src/stores/sqlite`: what tests, bench and scripts import from it that no public entry exports.
-// Nothing in `src` imports it, and no bundle contains it (CONTRIBUTING.md).
+// Exports names of `src/stores/sqlite` that tests, benchmarks and scripts need, and no public entry has.
+// Nothing in `src` imports this file, and no bundle contains it (CONTRIBUTING.md).
 
 export { asFault, isBusy, isConstraint, nodeSqlite, openFile } from './handle.ts';
 export { openDatabase } from './open.ts';

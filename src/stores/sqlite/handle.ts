@@ -1,11 +1,11 @@
-// The connection of `node:sqlite` as the store uses it, and its errors (admission.md §9.2).
+// The parts of `node:sqlite` that the store uses, and the errors of its connections (admission.md §9.2).
 // Called by the other files of this folder and by `src/stores/sqlite.ts`.
 import { ConfigError, Fault, messageOf } from '../../shared/errors.ts';
 import { isError } from '../../shared/realms.ts';
 
 /**
- * A prepared SQLite statement, as `SqliteHandle.prepare` returns it, reduced to the parts that the store uses; that
- * of `node:sqlite` fits.
+ * A prepared SQLite statement, as `SqliteHandle.prepare` returns it, reduced to the parts that the store uses. The
+ * statements of `node:sqlite` fit.
  */
 export interface SqliteStatement {
   run(...parameters: SqliteValue[]): { readonly changes: number | bigint };
@@ -26,7 +26,7 @@ export interface SqliteHandle {
 /** A value that the store binds to a parameter of an SQLite statement. */
 export type SqliteValue = null | number | string | Uint8Array;
 
-/** A row as the driver returns it. */
+/** A row of a result, as the driver returns it: its columns by name. */
 export type SqliteRow = Readonly<Record<string, null | number | string | Uint8Array>>;
 
 /** Reads a text column that is never null. */
@@ -40,7 +40,7 @@ function builtinModule(name: string): unknown {
   return globalThis.process?.getBuiltinModule?.(name);
 }
 
-/** The part of `node:sqlite` that is used. */
+/** The part of the module `node:sqlite` that the store uses. */
 interface NodeSqlite {
   readonly DatabaseSync: new (file: string) => SqliteHandle;
 }
@@ -59,35 +59,34 @@ export function nodeSqlite(load: LoadModule = builtinModule): NodeSqlite {
   );
 }
 
-/** Loaded at import, so that a runtime without it fails before a receiver is created. */
+/** The module is loaded at import, so that a runtime without `node:sqlite` fails before a receiver is created. */
 const { DatabaseSync }: NodeSqlite = nodeSqlite();
 
-/** Opens a file. */
 export function openFile(file: string): SqliteHandle {
   return new DatabaseSync(file);
 }
 
 /**
- * SQLite's primary result codes (sqlite.org/rescode.html), and the matching messages. On Deno, errors of `exec` have
- * only a message.
+ * Errors by SQLite's primary result codes (sqlite.org/rescode.html), or by their messages: on Deno, errors of `exec`
+ * have no code.
  */
 const BUSY = { numbers: [5, 6], message: /^database (?:table |schema )?is locked/ };
 const CONSTRAINT = { numbers: [19], message: /constraint failed/ };
 
 /**
- * The message while the user's code has an open transaction on this handle. Until that ends, BEGIN and PRAGMA
- * synchronous fail.
+ * The message of BEGIN and PRAGMA synchronous while the user's code has an open transaction on this handle. Both fail
+ * until that transaction ends.
  */
 const OPEN_TRANSACTION = /(?:within|inside) a transaction/;
 
 function isResult(error: unknown, of: { numbers: readonly number[]; message: RegExp }): boolean {
   if (!isError(error)) return false;
   const { errcode } = error as { readonly errcode?: unknown };
-  // The low byte is the primary code; the higher bytes are not needed here.
+  // The low byte of `errcode` is the primary code; the higher bytes are not needed here.
   return typeof errcode === 'number' ? of.numbers.includes(errcode & 0xff) : of.message.test(error.message);
 }
 
-/** True if a later try may succeed. */
+/** True if a later try may succeed: another connection has a lock, or the user's code has an open transaction. */
 export function isBusy(error: unknown): boolean {
   return isResult(error, BUSY) || (isError(error) && OPEN_TRANSACTION.test(error.message));
 }
@@ -97,7 +96,7 @@ export function isConstraint(error: unknown): boolean {
 }
 
 /**
- * Converts a driver's error to the one that callers see: a fault, answered 503. Faults and ConfigErrors are returned
+ * Converts a driver's error to the one that callers see: a `Fault`, answered 503. Faults and ConfigErrors are returned
  * unchanged.
  */
 export function asFault(error: unknown): Error {

@@ -11,12 +11,12 @@ import { type SqliteRows, sqliteRows } from './sqlite-rows.ts';
 import { migrate, versionCheck } from './sqlite-schema.ts';
 
 /**
- * The settings of a connection on which durability depends. `synchronous` is not stored in the file, and drivers open
- * a WAL database with NORMAL. Under that, an answered commit can be lost in a power failure. So it is set at every
- * open, read back, and checked before every transaction.
+ * The settings of a connection on which durability depends. `synchronous` is not stored in the file, and drivers open a
+ * WAL database with the value NORMAL. Under NORMAL, an answered commit can be lost in a power failure. So `synchronous`
+ * is set at every open, read back, and checked before every transaction.
  */
 export interface Settings {
-  /** Applies the settings. It fails with BUSY if another connection has a lock. */
+  /** Applies the settings. Fails with the error BUSY if another connection has a lock. */
   apply(): void;
   /**
    * Restores `synchronous` before each transaction, because another PRAGMA on this handle may have lowered it.
@@ -36,22 +36,22 @@ const FULL = 2;
 const EXTRA = 3;
 
 /**
- * The needed `synchronous` for each `journal_mode`. DELETE needs EXTRA: under FULL the deletion of the journal is not
- * synced. If the journal reappears, it rolls back the last commit. MEMORY and OFF survive nothing.
+ * The value of `synchronous` that each `journal_mode` needs. DELETE needs EXTRA: under FULL the deletion of the journal
+ * is not synced, and a journal that reappears rolls back the last commit. MEMORY and OFF survive no power failure.
  */
 const NEEDED: Readonly<Record<string, number>> = { wal: FULL, truncate: FULL, persist: FULL, delete: EXTRA };
 
 /**
- * The number of WAL pages at which a commit moves them into the database: some 16 MiB. A single accept writes 13
- * pages, most of which the previous accept wrote too. A move writes each page once and syncs twice. With SQLite's
- * default of 1,000 pages there would be a move every 80 accepts.
+ * The number of pages in the WAL at which a commit copies them into the database: some 16 MiB. An accept alone in its
+ * transaction writes 13 pages, most of which the previous accept wrote too. Copying writes each page once and syncs
+ * twice. With SQLite's default of 1,000 pages that would happen every 80 accepts.
  */
 const CHECKPOINT_PAGES = 4000;
 
 export function settingsOf(db: SqliteHandle): Settings {
   let needed = FULL;
   /**
-   * The level that `apply` reached. It is below `needed` if the driver refuses, and then `durability` returns less.
+   * The `synchronous` that `apply` reached. It is below `needed` if the driver refuses; then `durability` returns less.
    */
   let reached = FULL;
   const raise = (): void => {
@@ -84,12 +84,12 @@ export function settingsOf(db: SqliteHandle): Settings {
 }
 
 /**
- * Linux's tmpfs and ramfs, by the numbers of statfs. Their files are lost in a power failure, even if they were
- * synced.
+ * The numbers by which `statfs` reports Linux's file systems in memory, tmpfs and ramfs. Their files are lost in a
+ * power failure, even if they were synced.
  */
 const IN_MEMORY: ReadonlySet<number> = new Set([0x01_02_19_94, 0x85_84_58_f6]);
 
-/** True for a file in memory. False if the runtime cannot tell. */
+/** True for a file in a file system in memory. False if the runtime cannot tell. */
 function isInMemory(file: string): boolean {
   try {
     return IN_MEMORY.has(fs.statfsSync(file).type >>> 0);
@@ -99,8 +99,8 @@ function isInMemory(file: string): boolean {
 }
 
 /**
- * Reads `synchronous`. The statement is prepared each time: SQLite compiles the value into it, so a statement that is
- * used again would return an old value.
+ * Reads `synchronous`. The statement is prepared each time, because SQLite compiles the value into it: a prepared
+ * statement that is used again would return an old value.
  */
 function synchronous(db: SqliteHandle): number {
   const row = db.prepare('PRAGMA synchronous').get() as SqliteRow | undefined;
@@ -116,7 +116,11 @@ export interface OpenDatabase {
   readonly db: SqliteHandle;
   readonly rows: SqliteRows;
   readonly commits: Commits;
-  /** Returns the durability. @throws ConfigError if a newer package has opened the file meanwhile. */
+  /**
+   * Returns the durability under the connection's present settings.
+   *
+   * @throws ConfigError if a newer package has opened the file meanwhile.
+   */
   readonly durability: () => Durability;
   readonly identity: () => StoreIdentity;
 }
@@ -126,7 +130,7 @@ export type BusyOptions = Omit<CommitOptions, 'memory'>;
 /**
  * Makes a connection ready for use.
  *
- * @throws ConfigError if it cannot be used; Fault `store_unavailable` if another connection keeps its lock.
+ * @throws ConfigError if the database cannot be used; Fault `store_unavailable` if another connection keeps its lock.
  */
 export async function openDatabase(
   connect: () => SqliteHandle,
@@ -193,7 +197,7 @@ async function whileBusy<T>(step: () => T, options: BusyOptions): Promise<T> {
   }
 }
 
-/** The mean pause before a retry if another process opens the same file, ms. */
+/** The mean pause before a retry while another process has a lock on the file that is being opened, ms. */
 const OPEN_WAIT_MS = 20;
 
 function inTransaction<T>(db: SqliteHandle, step: () => T): T {

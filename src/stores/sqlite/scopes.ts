@@ -1,4 +1,4 @@
-// Ids of senders and key ids in SQLite, and the counts of each (admission.md §6.6, §6.7).
+// Finds the ids of senders and key ids in SQLite, and keeps the counts of their rows (admission.md §6.6, §6.7).
 // Called by sqlite-rows.ts and sqlite-table.ts.
 import type { Scope } from '../backend.ts';
 import type { Usage } from '../rules/rule-rows.ts';
@@ -6,46 +6,53 @@ import { columnText, fromColumnText } from '../text.ts';
 import type { SqliteHandle, SqliteRow } from './handle.ts';
 import { textOf } from './handle.ts';
 
-/** The counts of a scope. `nonces`: for a sender, those of all its key ids; for scope 0, those of all senders. */
+/**
+ * The counts of a scope (a sender, or one of its key ids). `nonces` counts all key ids of a sender; for scope 0, those
+ * of all senders.
+ */
 export interface Count {
   readonly rows: number;
-  /** The bytes of the bodies that are kept. */
+  /** The bytes of the stored bodies of events. */
   readonly bytes: number;
   readonly nonces: number;
 }
 
 /**
- * Senders and key ids by name, with the counts of each. Counts are read once a transaction, and written once at its
- * end. A transaction holds the write lock from its beginning, so nobody else changes them meanwhile. So 64 accepts of a
- * sender change one row once, instead of some 300 times.
+ * The senders and key ids (scopes) of the store, with the counts of each. Counts are read once in a transaction, and
+ * written once at its end. A transaction holds the write lock from its beginning, so no other process changes them
+ * meanwhile. So 64 accepts of a sender change one row once, instead of some 300 times.
  *
- * The statements and their parameters:
+ * The statements, with parameters → result. Key ids are within their sender, senders are within scope 0:
  *
- *     find  the scope that it is within, name → id
- *     add   the same → a row. Few, and never deleted
- *     look  id → the scope that it is within, and its counts
- *     named id → names of the scopes within it
- *     save  counts, id
+ *     find   outer scope, name → id
+ *     add    outer scope, name → inserts a row; rows are few, and never deleted
+ *     look   id → outer scope, and the counts
+ *     named  id → names of all scopes within it
+ *     save   counts, id → writes the counts
  */
 export interface Scopes {
   /**
-   * Returns the id of a scope. A new scope is added. Each is looked up once for a handle, because ids never change.
+   * Returns the id of a scope (a sender, or one of its key ids), and adds a new scope. Each is looked up once for a
+   * handle, because ids never change.
    */
   readonly id: (scope: Scope) => number;
-  /** Returns the key ids of a sender. */
+  /** Returns the scopes of all key ids of a sender. */
   readonly keyids: (sender: string) => readonly Scope[];
   /** Adds rows and bytes to a scope's counts; negative numbers subtract. */
   readonly add: (id: number, rows: number, bytes: number) => void;
   readonly usage: (sender: string, keyid: string | undefined) => Usage;
-  /** Begins a transaction: other processes may have changed the counts since the last one. */
+  /**
+   * Forgets the counts at the beginning of a transaction, because other processes may have changed them since the last
+   * one.
+   */
   readonly begin: () => void;
-  /** Writes the counts of a transaction, before its COMMIT. */
+  /** Writes the changed counts of a transaction, before its COMMIT. */
   readonly save: () => void;
-  /** Forgets all counts and new ids after a rollback: new ids may not exist, and counts are as they were before. */
+  /** Forgets all counts and ids after a rollback, because the rollback has undone the counts and removed new ids. */
   readonly forget: () => void;
 }
 
-/** The scope of processes, which also has the counts over all senders. */
+/** The id of the scope that has the rows of processes. It also has the counts over all senders. */
 const ROOT = 0;
 
 interface Kept extends Count {
@@ -53,7 +60,7 @@ interface Kept extends Count {
   readonly isChanged: boolean;
 }
 
-/** The id of a scope, and the ids of the scopes within it. */
+/** The id of a scope, and by name the scopes within it: key ids within a sender, senders within `ROOT`. */
 interface Known {
   readonly id: number;
   readonly within: Map<string, Known>;

@@ -1,5 +1,6 @@
-// The rows of the rules on SQLite, and the searches of workers, operators and registrations (admission.md §8.1, §9.2).
-// Called by open.ts for each connection; the rules run over it inside a transaction.
+// The rows that the rules read and write on SQLite, and the searches of workers, operators and registrations
+// (admission.md §8.1, §9.2).
+// Called by open.ts for each connection; the rules use them inside a transaction.
 import type { InboxQuery, RegistrationRow } from '../store.ts';
 import { isRegistration, PROCESSES, ROW_KINDS, unpacked } from '../optimistic/row-data.ts';
 import { type TextRange, turnIn, turnRanges, turnText } from '../optimistic/commit-unit.ts';
@@ -22,17 +23,17 @@ type RegistrationSearches = Pick<
 >;
 
 /**
- * Searches among rows of registrations, sender by sender. A row is due if it is in one of two ranges of `turnText`, in
- * the index of records that wait for a task.
+ * Searches rows of registrations, sender by sender. A row is due if its `waits_for`, a text of its due time, is in one
+ * of two ranges (`turnRanges`).
  *
- * The statements and their parameters:
+ * The statements, with parameters → result:
  *
- *     senders  → all of them
- *     having   sender, sender, two ranges, limit → senders after the first and up to the second (null: all) that have
- *              due rows, by name
- *     due      sender, range, limit → its rows in the range, the earliest due time first
- *     next     range → the earliest due time of all in it
- *     listed   kind, sender, id, list, list, limit → its rows after that id, by id
+ *     senders  → all senders
+ *     having   name, name, two ranges, limit → senders after the first name and up to the second (null: all) that have
+ *              rows in a range, by name
+ *     due      sender, range, limit → rows of the sender in the range, the earliest due time first
+ *     next     range → the earliest due time in the range, of all senders
+ *     listed   kind, sender, id, list, list, limit → rows of the sender after that id, by id; list null: of all lists
  */
 function registrationRows(db: SqliteHandle, scopes: Scopes): RegistrationSearches {
   const within = 'scope = s.id AND waits_for >= ? AND waits_for <= ?';
@@ -68,7 +69,7 @@ function registrationRows(db: SqliteHandle, scopes: Scopes): RegistrationSearche
       if (found.length < max) {
         found.push(...(having.all('', after, ...ranges.flat(), max - found.length) as SqliteRow[]));
       }
-      // If there are this many senders, one row of each is enough.
+      // The more senders have due rows, the fewer rows are read of each. With `max` senders, one row of each is enough.
       const most = max + 1 - found.length;
       const bySender = found.map((row) => {
         const sender = fromColumnText(textOf(row, 'name'));
@@ -122,16 +123,17 @@ type Searches = Pick<
 /**
  * The searches of workers and operators. Each uses an index of its own; none scans the table.
  *
- * The statements and their parameters:
+ * The statements, with parameters → result. A row whose due time is later than `limit` was set before the clock was
+ * set back, so it is due too:
  *
- *     turn     sender, now, limit → the next sender with a due row: due by now, or later than the limit
- *     first    sender, from, to → its row due earliest between them, of those the oldest
- *     next     → the time at which the earliest of all is or was due
- *     suspect  now, limit → of the suspects that are due the one with the fewest crashes, of those the oldest, of any sender
- *     sooner   → the time at which the earliest suspect is or was due; suspects are few
+ *     turn     sender, now, limit → the next sender that has a row due by now, or later than the limit
+ *     first    sender, from, to → the row of the sender that is due first between both times; of several the oldest
+ *     next     → the earliest due time of all senders, past or ahead
+ *     suspect  now, limit → the due suspect (event whose process died) with the fewest crashes; of several the oldest
+ *     sooner   → the earliest due time of all suspects, past or ahead; suspects are few
  *     parked   sender, task → the oldest row that waits for the task
- *     list     sender, list, id, now, limit → its unexpired rows on the list after that id, oldest first
- *     counted  now → of each sender and list how many unexpired rows are on it, and the oldest
+ *     list     sender, list, id, now, most → unexpired rows of the sender on the list after that id, oldest first
+ *     counted  now → for each sender and list, the number of unexpired rows and the oldest row
  *     senders  → all senders; they are few, so a list of all merges their lists
  *
  * A worker's call runs in one transaction, so a due row stays due until the call leases it. Senders take turns by their
@@ -190,7 +192,7 @@ function dueRows(db: SqliteHandle, scopes: Scopes): Searches {
     parked: (sender, taskId) => one(parked.get(scopes.id({ sender }), columnText(taskId))),
     page: ({ state, sender, limit, after }, now) => {
       const ids = sender === undefined ? allSenders() : [scopes.id({ sender })];
-      // One row more than requested is read of each sender, to see if there is another page.
+      // One row more than requested is read of each sender, to find out if there is another page.
       const found = ids.flatMap(
         (id) => list.all(id, state, Number(after ?? 0), now, limit + 1) as SqliteRow[],
       );
@@ -217,17 +219,15 @@ function recordOf(row: SqliteRow): RecordRow {
 export type SqliteRows = QueueRows & RegistrationSearch & Pick<Scopes, 'begin' | 'save' | 'forget'>;
 
 /**
- * The most expired rows of one kind that one accept deletes; the kinds take turns. An accept adds at most one row of
- * each kind.
+ * The largest number of expired rows of one kind that one call of `accept` deletes; successive calls take the kinds in
+ * turn. A call of `accept` adds at most one row of each kind.
  */
 const PURGE_AN_ACCEPT = 16;
 
-/**
- * The kinds of which accepts add rows. Expired rows of registrations are deleted when others of their kind are saved.
- */
+/** All kinds of rows but registrations. Expired registrations are deleted when another one of their kind is saved. */
 const OF_EVENTS = ROW_KINDS.filter((kind) => !isRegistration(kind));
 
-/** The kinds whose rows are counted as a sender's entries. */
+/** The kinds of rows that the cap on a sender's entries counts. */
 const ENTRIES = ROW_KINDS.filter((kind) => kind !== 'nonce' && kind !== 'process');
 
 /** Makes `Rows` over one connection. The schema must exist, because all statements are prepared here, once. */
@@ -253,7 +253,7 @@ export function sqliteRows(db: SqliteHandle): SqliteRows {
       if (row.bodyBytes === 0) table.dropBody('record', row, row.key);
     },
     task: (sender, id, now) => table.find('task', { sender }, id, now),
-    // A task's row that has a mark has been saved before.
+    // A task with a mark (the time of its newest status) was saved before. So an update is tried before an insert.
     saveTask: (row) => table.save('task', row, row.id, { ...row, waiting: false }, row.mark !== null),
     notification: (sender, id, now) => table.find('notification', { sender }, id, now),
     saveNotification: (row) => table.save('notification', row, row.id, row, false),

@@ -1,28 +1,29 @@
-// Tables of the store in SQLite, and the steps that raise their version (admission.md §7.7).
+// The tables of the store in SQLite, and the SQL steps that raise their version (admission.md §7.7).
 // Called by open.ts, at each open and before each transaction.
 import { ConfigError } from '../../shared/errors.ts';
 import { leadsTo, missingSteps, newest, wrongVersion } from '../schema-version.ts';
 import type { SqliteHandle, SqliteRow } from './handle.ts';
 
 /**
- * The first version of the schema. A test holds its hash. Until 0.1.0 is published it is edited in place, with the
- * hash. From then on a change is a new version. An open upgrades a file of an earlier version to the newest. So a file
- * has the version of the newest package that opened it. Older packages refuse it; those that have it open do so with
- * their next transaction.
+ * The first version of the schema. Until 0.1.0 is published it is edited in place; from then on each change is a new
+ * version. Opening a file of an earlier version upgrades it to the newest. Older packages then refuse the file; those
+ * that have it open do so with their next transaction.
  *
- * The tables live in the user's own database file, so that `ctx.transaction` can write beside them. Hence the prefix,
- * and the version in a table of the store's own: `PRAGMA user_version` belongs to the user's migrations.
+ * The tables live in the user's own database file, so that `ctx.transaction` can write beside them. Hence their prefix,
+ * and a table of the store's own for the version: `PRAGMA user_version` belongs to the user's migrations.
  *
- *     webhook_scope  senders (within 0), key ids (within their sender); 0: processes, and all. Each with its counts
- *     webhook_row    (kind, scope, name) → data, opaque here; the other columns are searched
- *     webhook_copy   id of a row → its body; separate, because an UPDATE rewrites the whole row
+ *     webhook_scope     senders (within 0) and key ids (within their sender), each with its counts. 0: processes, and
+ *                       the counts over all senders
+ *     webhook_row       one row for each kind, scope and name: its text is `data`; searches use the other columns
+ *     webhook_copy      id of a row → its body; a separate table, because an UPDATE rewrites the whole row
  *     webhook_identity  one row: the identity of the store
  *
- * The cost of an accept is the pages that it writes: its rows are inserted side by side, and all counts are on one
- * page. Ids grow with insertion among the rows that there are: the order "oldest first". Instants are Unix ms; null is
- * never. Names are encoded (`text.ts`). `crashes` makes a suspect; `list` and `waits_for` are as `Write` has them.
+ * The cost of a call of `accept` is the number of pages that it writes. So its rows are inserted side by side, and all
+ * counts are on one page. Ids grow with insertion, so their order is "oldest first". Times are Unix ms; a time that is
+ * NULL means never. Names are encoded (`text.ts`). `crashes` is set only for suspects; `list` and `waits_for` are
+ * those of `Write`.
  *
- * Indexes are partial, so that a finished record is in none but those of its name and its expiry.
+ * Indexes are partial, so that a finished record is only in those of its name and its expiry.
  */
 const TABLES = `
 CREATE TABLE webhook_scope (
@@ -57,19 +58,19 @@ CREATE TABLE webhook_copy (id INTEGER PRIMARY KEY, body BLOB NOT NULL) STRICT;
 CREATE TABLE webhook_identity (id TEXT NOT NULL) STRICT;
 `;
 
-/** The SQL that makes each version from the one before (`missingSteps`). */
+/** The SQL steps that create the schema, and raise it from each version to the next (`missingSteps`). */
 export const STEPS: readonly string[] = [TABLES];
 
-/** The version that this package works with. */
+/** The version of the schema that this package works with. */
 export const KNOWN: number = newest(STEPS);
 
 const STORE = { store: 'sqliteStore', place: 'the database has', own: 'a database' };
 
 /**
- * Upgrades the schema to this version, inside one transaction. If several processes start at once, one does the work
- * and the others find it done.
+ * Upgrades the schema to the version of this package, inside one transaction. If several processes call it together,
+ * one does the work, and the others find no step missing.
  *
- * @returns the version before; 0: there was none.
+ * @returns the version before; 0: there was no schema.
  * @throws ConfigError if a newer version of the package made the schema, or one from before the first release.
  */
 export function migrate(db: SqliteHandle, steps: readonly string[] = STEPS): number {
@@ -85,14 +86,14 @@ export function migrate(db: SqliteHandle, steps: readonly string[] = STEPS): num
 
 const VERSION = 'SELECT max(version) AS version FROM webhook_schema';
 
-/** Reads the version; 0: there is none yet. */
+/** Reads the version from a result row; 0: there is no schema yet. */
 const versionOf = (row: unknown): number => Number((row as SqliteRow)['version'] ?? 0);
 
 const REPLACED = 'sqliteStore: another database has replaced the one that was opened. Restart this process.';
 
 /**
- * Makes a check of the version for each transaction. Another process may have opened the file with a newer package,
- * or another file may have replaced it.
+ * Makes a function that checks the schema's version in each transaction. Another process may have opened the file with
+ * a newer package, or another file may have replaced it.
  *
  * @returns a function that throws ConfigError in these cases.
  */

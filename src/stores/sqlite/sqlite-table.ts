@@ -1,4 +1,4 @@
-// The table that has rows of every kind, by kind, scope and name (admission.md §8.1).
+// The table of rows of every kind, by kind, scope and name (admission.md §8.1).
 // Called by sqlite-rows.ts; `indexed` and `packed` of the optimistic store make each row's columns and text.
 import type { RowKind, Scope } from '../backend.ts';
 import type { RowData } from '../optimistic/row-data.ts';
@@ -10,25 +10,27 @@ import { textOf } from './handle.ts';
 import type { Scopes } from './scopes.ts';
 
 /**
- * Rows of any kind, by name. The rules know their meaning, and `indexed` their searched values.
+ * Reads and writes rows of any kind, by name. Only the rules know the meaning of a row; `indexed` makes the columns for
+ * searches.
  *
- * The statements and their parameters:
+ * The statements, with parameters → result. A name is kind, scope and id:
  *
- *     find    name, now → what was written; an expired one is absent
- *     insert  all → 1 row if the name is new
- *     keep    body → saves it for the row that was inserted last
- *     update  what changes, name
+ *     find    name, now → the text of the row, unless it has expired
+ *     insert  all columns → 1 row if the name is new
+ *     keep    body → saves the body of the row that was inserted last
+ *     update  changed columns, name → 1 row if the name exists
  *     body    name → the body
- *     drop    name → the length of the deleted body
- *     remove  name → the deleted row
+ *     drop    name → deletes the body, and returns its length
+ *     remove  name → deletes the row, and returns it
  */
 export interface Table {
   find<K extends RowKind>(kind: K, scope: Scope, id: string, now: number): RowData[K] | undefined;
   /** Inserts a row. An expired row with the same name is deleted first. */
   insert<K extends RowKind>(kind: K, scope: Scope, id: string, row: RowData[K], body?: Uint8Array): void;
   /**
-   * Inserts or replaces a row. @param isKnown true if a row with this name probably exists. It decides only if an
-   * update or an insert is tried first.
+   * Inserts or replaces a row.
+   *
+   * @param isKnown true if a row with this name probably exists. Then an update is tried first, otherwise an insert.
    */
   save<K extends RowKind>(kind: K, scope: Scope, id: string, row: RowData[K], isKnown: boolean): void;
   body(kind: RowKind, scope: Scope, id: string): Uint8Array;
@@ -38,7 +40,7 @@ export interface Table {
 }
 
 const NAMED = 'kind = ? AND scope = ? AND name = ?';
-/** The columns that `gone` needs. A row that is on no list has no body. */
+/** The columns of deleted rows with which `gone` corrects the counts. Only a row on a list can have a body. */
 const GONE = 'RETURNING id, scope, list';
 
 export function tableOf(db: SqliteHandle, scopes: Scopes): Table {
@@ -103,7 +105,7 @@ export function tableOf(db: SqliteHandle, scopes: Scopes): Table {
 
 const NO_BYTES = new Uint8Array();
 
-/** Returns the values that are bound to `insert` and `update`. */
+/** Returns the values that the statements `insert` and `update` take. */
 function valuesOf<K extends RowKind>(kind: K, scope: number, id: string, row: RowData[K]): SqliteValue[] {
   const name = columnText(id);
   const { expiresAt, dueAt, suspect, list, waitsFor } = indexed(kind, row, columnText);
@@ -112,11 +114,11 @@ function valuesOf<K extends RowKind>(kind: K, scope: number, id: string, row: Ro
 }
 
 /**
- * Makes the deletion of expired rows, along the index of a kind.
+ * Makes the function that deletes expired rows of a kind, the earliest first. The statements, with parameters → result:
  *
- *     any   kind, now → a row if one has expired; mostly none has
- *     all   kind, now, at most → the deleted rows
- *     owned the same, and a scope (`+`: found among those that have expired, not among all of the scope)
+ *     any    kind, now → a row if one has expired; mostly none has
+ *     all    kind, now, most → the deleted rows
+ *     owned  kind, now, scope, most → the deleted rows of the scope; `+` makes SQLite search only among expired rows
  */
 function purges(db: SqliteHandle, gone: (rows: unknown[]) => void) {
   const expired = 'FROM webhook_row WHERE kind = ? AND expires_at <= ?';

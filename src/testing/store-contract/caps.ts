@@ -1,4 +1,5 @@
-// Cases of the store contract: caps of a sender (rule 4 of accept), pressure, and expiry (admission.md §3.4, §6).
+// Cases of the store contract: limits of a sender (rule 4 of `accept`), warnings before a limit is reached, and expiry
+// (admission.md §3.4, §6).
 // Called by `describeStoreContract`.
 import assert from 'node:assert/strict';
 import { type Cases, DAY_MS, decision, type Draft, HOUR_MS, text } from './kit.ts';
@@ -9,7 +10,10 @@ const KILOBYTE = 'x'.repeat(1000);
 const RECORDS = { kind: 'over-cap', limit: 'records' };
 const BYTES = { kind: 'over-cap', limit: 'pending-bytes' };
 
-/** Rule 4 (admission.md §3.4; contract.md §9.6): no record is deleted to make room for another. */
+/**
+ * Cases of rule 4 of `accept`: at a limit a sender gets no new record, and no old one is deleted (admission.md §3.4;
+ * contract.md §9.6).
+ */
 export const capCases: Cases = {
   'over maxRecordsPerSender a new event is over-cap, and nothing is written': async (kit) => {
     const limits = { maxRecordsPerSender: 1 };
@@ -18,7 +22,7 @@ export const capCases: Cases = {
     assert.deepEqual(decision(await kit.accept({ ...OTHER, nonce, limits }, kit.b)), RECORDS);
     assert.equal(await kit.peek(OTHER), 'absent');
     assert.equal(await kit.peek(), 'applied');
-    // The nonce is not saved either. Otherwise the retry after the 429 would be answered as a replay.
+    // The nonce must not be saved either, or the retry after the 429 would be refused as a replay.
     assert.equal((await kit.accept({ ...OTHER, nonce })).kind, 'won');
   },
   'over the cap duplicates are still answered, and retries still run': async (kit) => {
@@ -163,7 +167,8 @@ export const capCases: Cases = {
     assert.deepEqual(full.pressure, ['pending-bytes']);
   },
   'expired records and nonces cause no pressure': async ({ accept, apply, advance }) => {
-    // These are more rows than one call sweeps besides its own work.
+    // One call deletes fewer expired rows than this case makes. So expired records and nonces are still stored at the
+    // last call.
     const limits = { maxRecordsPerSender: 100, maxNoncesPerKey: 100 };
     for (let n = 1; n < 100; n += 1) await apply({ key: `event-${n}-of-the-seller`, limits });
     advance(DAY_MS + 1);
@@ -186,7 +191,7 @@ export const capCases: Cases = {
 
 const SOON = { nonceMs: 60_000 };
 
-/** Each kind of row, and the time at which it is forgotten (contract.md §9.3; admission.md §6.1 to §6.5). */
+/** Cases of expiry: the time at which each kind of row is forgotten (contract.md §9.3; admission.md §6.1 to §6.5). */
 export const expiryCases: Cases = {
   'a DONE record is kept for the retention from its completion': async ({
     win,

@@ -5,7 +5,7 @@ import { FAR_WAIT_MS, LONGEST_LEASE_MS, LONGEST_WAIT_MS } from '../../stores/con
 import { INBOX, key, lease, leasedKeys, leaseNone, leaseOne, seen } from './inbox-kit.ts';
 import { type Cases, CONFIG_ERROR, DAY_MS, HOUR_MS, KEY, type Kit, LEASE_MS } from './kit.ts';
 
-/** The member `clock` is optional: a store on the receiver's own machine uses the receiver's clock. */
+/** Cases of `Store.clock`. It is optional: a store on the receiver's own machine uses the receiver's clock. */
 export const clockCases: Cases = {
   'the clock, if there is one, is in Unix ms, the same on both handles, and moves with the offset': async ({
     a,
@@ -23,14 +23,14 @@ export const clockCases: Cases = {
   },
 };
 
-/** The steps by which the store's clock is set back. Ms. */
+/** The amounts by which the store's clock is set back, ms. */
 const STEPS: Readonly<Record<string, number>> = {
   'an hour': HOUR_MS,
   'a day': DAY_MS,
   'ten years': 3650 * DAY_MS,
 };
 
-/** Lets workers lease and complete events until no more are due. @returns the keys of these events. */
+/** Leases and completes events, as workers do, until no more are due. @returns the keys of these events. */
 async function worked(kit: Kit): Promise<readonly string[]> {
   const keys: string[] = [];
   for (let look = 0, idle = 0; look < 100 && idle < 2; look += 1) {
@@ -48,8 +48,8 @@ async function worked(kit: Kit): Promise<readonly string[]> {
 }
 
 /**
- * Returns the keys of the events that workers complete until the longest wait is over. No event may wait longer, even
- * if the clock was set back.
+ * Leases and completes events, as workers do, for the longest time that an event may have to wait. @returns the keys of
+ * these events. Even if the clock was set back, no event may be missing.
  */
 async function workedInTime(kit: Kit): Promise<readonly string[]> {
   const keys = [...(await worked(kit))];
@@ -60,7 +60,10 @@ async function workedInTime(kit: Kit): Promise<readonly string[]> {
   return keys.toSorted();
 }
 
-/** True if a time that was within the longest wait is further ahead than that after the clock was set back. */
+/**
+ * True if the clock is set back so far that each stored time is further ahead than the longest allowed wait. The store
+ * must then ignore the stored time, and not wait.
+ */
 const isFar = (backMs: number): boolean => backMs > FAR_WAIT_MS;
 
 /** Makes the cases for a clock that is set back by `backMs`. */
@@ -209,7 +212,7 @@ function setBack(backMs: number): Cases {
   };
 }
 
-/** The store’s clock is set back (admission.md §4.11): every wait until an instant must end nevertheless. */
+/** Cases of a store clock that is set back (admission.md §4.11). Each wait until a stored time must still end. */
 export const clockBackCases: Cases = {
   ...Object.fromEntries(
     Object.entries(STEPS).flatMap(([by, backMs]) =>

@@ -1,4 +1,4 @@
-// Cases of the store contract: many calls at once, and `ctx.transaction` (admission.md §2.16, §3).
+// Cases of the store contract: many concurrent calls, and `ctx.transaction` (admission.md §2.16, §3).
 // Called by `describeStoreContract`.
 import assert from 'node:assert/strict';
 import { ConfigError, Fault } from '../../shared/errors.ts';
@@ -7,10 +7,10 @@ import { type StoreEffects, type Cases, DAY_MS, type Draft, KEY, type Kit, LEASE
 import { BUY, daysOf, follow, hadDays } from './report-windows.ts';
 import { stateOf } from './states.ts';
 
-/** The number of calls at once. It is larger than any pool, so some calls have to wait for a connection. */
+/** The number of concurrent calls. It is larger than any pool, so some calls have to wait for a connection. */
 const AT_ONCE = 64;
 
-/** Makes 64 accepts at once, half of them on each handle. */
+/** Makes 64 concurrent calls of `accept`, half of them on each of the two handles of the store. */
 function storm(kit: Kit, draft: (n: number) => Draft): Promise<AcceptResult[]> {
   return Promise.all(
     Array.from({ length: AT_ONCE }, (_, n) => kit.accept(draft(n), n % 2 === 0 ? kit.a : kit.b)),
@@ -21,7 +21,7 @@ function count(results: readonly AcceptResult[], kind: AcceptResult['kind']): nu
   return results.filter((result) => result.kind === kind).length;
 }
 
-/** Two handles on one store get 64 calls at once: each operation is atomic. */
+/** Cases of 64 concurrent calls on two handles of one store. Each operation must be atomic. */
 export const concurrencyCases: Cases = {
   'of 64 deliveries of one event exactly one is won': async (kit) => {
     const results = await storm(kit, () => ({}));
@@ -89,7 +89,7 @@ export const concurrencyCases: Cases = {
 
 type Body<T> = (tx: unknown, effects: StoreEffects) => T | Promise<T>;
 
-/** Runs `Store.transaction` for the event `KEY`. */
+/** Runs `body` in `Store.transaction` for the event `KEY`. */
 async function transact<T>(kit: Kit, owner: string, body: Body<T>, store: Store = kit.a): Promise<T> {
   const { effects } = kit;
   assert.ok(effects, 'a store with transactions brings effects');
@@ -103,7 +103,10 @@ const write: Body<unknown> = (tx, effects) => effects.write(tx);
 
 const leaseLost = (error: unknown): boolean => error instanceof Fault && error.code === 'lease_lost';
 
-/** The function's writes and the completion commit together or not at all, once for each delivery. */
+/**
+ * Cases of `Store.transaction`: the writes of the function commit together with the completion of the event, or not at
+ * all. A second transaction of the same delivery writes nothing.
+ */
 export const transactionCases: Cases = {
   'the function’s writes and the completion commit together': async (kit) => {
     const { lease } = await kit.win();
@@ -170,7 +173,7 @@ export const transactionCases: Cases = {
     assert.equal((await kit.accept()).kind, 'done');
   },
   'a takeover while the function runs rolls its writes back': async (kit) => {
-    // On a synchronous store no other call can run during the function.
+    // A synchronous store cannot make another call while the function runs, so this case does not apply to it.
     if (kit.effects?.synchronous) return;
     const { lease } = await kit.win();
     const slow = transact(kit, lease.owner, async (tx, effects) => {
@@ -212,7 +215,7 @@ export const transactionCases: Cases = {
   },
 };
 
-/** The cases of a store with transactions that also keeps registrations (owed.md §3.4). */
+/** Cases of transactions that complete delivery reports, for stores that also keep registrations (owed.md §3.4). */
 export const transactionReportCases: Cases = {
   'the windows of a report are had, as with complete, and not where it is rolled back': async (kit) => {
     await follow(kit);

@@ -1,4 +1,4 @@
-// Makes the requests of the store contract from drafts, which name only what a test is about.
+// Makes the requests of the store contract from drafts, in which a case names only the members that matter.
 // Called by kit.ts, which passes the requests to the store.
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
@@ -13,71 +13,80 @@ import type {
   ToldClaim,
 } from '../../stores/store.ts';
 
-/** A delivery as a test describes it. Each member that is left out has a default. */
+/** A delivery as a case describes it. Each member that is left out has a default. */
 export interface Draft {
-  /** The accept's id. Default: a new one. A test that passes the same id again resends the accept. */
+  /** The id of the call of `accept`. Default: a new one. A case that passes the same id again repeats the call. */
   readonly id?: string;
   readonly sender?: string;
   readonly mode?: 'inline' | 'inbox';
   readonly key?: string;
-  /** The nonce. Default: a new one; null: legacy authentication, which has none. */
+  /** The nonce. Default: a new one. Null: no nonce, as with HMAC or a bearer token. */
   readonly nonce?: string | null;
   readonly keyid?: string;
   readonly nonceMs?: number;
   /** False if the body has no valid event. */
   readonly event?: false;
   readonly body?: string;
-  /** The canonical JSON, if the edition compares it. */
+  /** The body as canonical JSON. Present if the protocol version compares bodies in this form. */
   readonly canonical?: string;
   readonly onChanged?: EventClaim['onChanged'];
   readonly task?: string;
-  /** The event's timestamp: RFC 3339, or ms from now. */
+  /** The event's timestamp: RFC 3339, or ms from the store's current time. */
   readonly at?: string | number;
   readonly terminal?: boolean;
-  /** The content of a terminal status, hashed as `terminalHash`, so that a second one is refused. */
+  /**
+   * The content of a terminal status. Its hash is stored as `terminalHash`, so that a second terminal status with other
+   * content is refused.
+   */
   readonly says?: string | undefined;
-  /** Present for a status that is not terminal, and is not applied once its task has ended. */
+  /** Set for a status that is not terminal, and must not be applied once its task has ended. */
   readonly keepsEnd?: true;
-  /** The task's status as a channel reports it. `askedMs` is the time at which the buyer asked, ms from now. */
+  /**
+   * The task's status as a channel (webhook, poll …) reports it. `askedMs` is the time at which the buyer asked, in ms
+   * after the store's current time.
+   */
   readonly told?: Omit<ToldClaim, 'askedAt'> & { readonly askedMs?: number };
   readonly notification?: string;
   readonly traceparent?: string;
   readonly url?: string;
-  /** The media buys of a delivery report, comma-separated. */
+  /** The ids of the media buys in a delivery report, comma-separated. */
   readonly report?: string;
-  /** True if the report is their last. */
+  /** True if the report is the last one of its media buys. */
   readonly final?: boolean;
-  /** The terminal status of its media buys. */
+  /** The terminal status that the report gives its media buys. */
   readonly ending?: string;
-  /** The days of the store's calendar for which a report has data of `mb_1`, or of the media buys in `report`. */
+  /** The days for which the media buys in `report` have data, counted from 1 January 1970. */
   readonly days?: readonly number[];
   readonly stage?: string;
   readonly isRevision?: boolean;
   readonly isPulled?: true;
-  /** The receiver's URL to which the event was sent, and the media buys whose rows save it. */
+  /** The receiver's URL to which the event was sent, and the media buys whose rows record this. */
   readonly via?: EventClaim['via'];
-  /** The state that the event reports; `atMs` is its time, ms from now. */
+  /** The state that a notification reports. `atMs` is the time of that state, in ms after the store's current time. */
   readonly state?: StateClaim & { readonly atMs?: number };
-  /** The media buy that an event other than a report names; needs `at`. */
+  /** The media buy of an event that is no report. Has no effect without `at`. */
   readonly mediaBuy?: string;
   readonly leaseMs?: number;
   readonly process?: string;
   readonly isRunning?: boolean;
   readonly runningKey?: string;
-  /** True if its process has a free slot for a suspect. Default: true. */
+  /**
+   * True if the calling process has a free slot for a suspect (an event whose process died while it ran). Default:
+   * true.
+   */
   readonly alone?: boolean;
   readonly retentionMs?: number;
   readonly limits?: Partial<StoreLimits>;
   readonly retry?: Partial<RetryLimits>;
 }
 
-/** The end of a run, as a test describes it. */
+/** A run that ends without success, as a case describes it. */
 export interface FailDraft extends Draft {
   readonly permanent?: boolean;
   readonly unstarted?: boolean;
   readonly overrun?: boolean;
   readonly error?: string;
-  /** Default: 60 000. */
+  /** The wait before the next run, ms. Default: 60 000. */
   readonly backoffMs?: number;
 }
 
@@ -97,7 +106,7 @@ const LIMITS: StoreLimits = {
 };
 export const RETRY: RetryLimits = { attempts: 12, crashes: 5 };
 
-/** The store's time, which the suite moves, and a source of new names. */
+/** The clock of the store, which the suite moves, and a source of unique names. */
 export interface Clock {
   readonly now: () => number;
   readonly advance: (ms: number) => void;
@@ -125,8 +134,7 @@ export function requestOf(draft: Draft, clock: Clock): AcceptRequest {
     sender: draft.sender ?? SENDER,
     mode: draft.mode ?? 'inline',
     ...(nonce !== null && {
-      // The receiver's clock does not matter to the store. Here it is far off: only the difference of both times is
-      // used.
+      // The store may use only the difference of the two times. To test this, they are from a clock that is far off.
       nonce: { keyid: draft.keyid ?? KEYID, nonce, nowMs: 1_000_000, expiresAtMs: 1_000_000 + nonceMs },
     }),
     ...(draft.event !== false && { event: eventOf(draft, clock) }),
@@ -187,7 +195,7 @@ function reportOf(report: string, draft: Draft, instant?: string): NonNullable<E
       id,
       mediaBuyId: id,
       start: day * DAY_MS,
-      // Sellers write the end of a period as its last second.
+      // Sellers write the last second of a period as its end.
       end: (day + 1) * DAY_MS - 1000,
       stage,
       isRevision,
@@ -199,7 +207,7 @@ function reportOf(report: string, draft: Draft, instant?: string): NonNullable<E
 
 type Given<T> = { [K in keyof T]?: Exclude<T[K], undefined> };
 
-/** Leaves out the members that are undefined. */
+/** Returns an object without the members that are undefined. */
 function defined<T extends object>(members: T): Given<T> {
   return Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined)) as Given<T>;
 }

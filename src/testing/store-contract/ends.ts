@@ -1,5 +1,4 @@
-// Cases of the store contract: a second terminal status of a task, and the alarms about it (admission.md §5.4,
-// §5.4a).
+// Cases of the store contract: a second terminal status of a task, and the alarms about it (admission.md §5.4, §5.4a).
 // Called by `describeStoreContract`.
 import assert from 'node:assert/strict';
 import { inboxOf, lease } from './inbox-kit.ts';
@@ -17,7 +16,10 @@ const DUPLICATE = { kind: 'done', changed: false, state: 'stale', died: false };
 
 const DAYS: readonly string[] = ['2026-01-01', '2026-01-02', '2026-01-03', '2026-01-04', '2026-01-05'];
 
-/** Makes a status of `task-1`, at noon of its day, under a key of its own. It is terminal if `says` is given. */
+/**
+ * Makes a status of `task-1` at noon of the given day of `DAYS`, with a key made of both arguments. If `says` is given,
+ * the status is terminal.
+ */
 function status(day: number, says?: string): Draft {
   const at = `${DAYS[day]}T12:00:00Z`;
   const of = { key: `event-of-day-${day}-${says ?? 'none'}-of-the-seller`, task: 'task-1', at };
@@ -28,10 +30,10 @@ const TIMELESS: Draft = { key: 'event-without-a-time-of-it', task: 'task-1', kee
 
 const SOLD = status(1, 'sold');
 
-/** Returns the decision of an accept, without the members that most rules do not touch. */
+/** Calls `accept`, and returns the result without `pressure`, `secondEnd` and `endDropped`. */
 const decided = async (kit: Kit, draft: Draft): Promise<unknown> => decision(await kit.accept(draft));
 
-/** Edition 3.2 (verification.md §2.19): a task ends only once. */
+/** Cases of protocol version 3.2, in which a task may have only one terminal status (verification.md §2.19). */
 export const terminalCases: Cases = {
   'other content under another key is refused once the first is applied, and not recorded': async (kit) => {
     await kit.apply(SOLD);
@@ -185,14 +187,17 @@ export const terminalCases: Cases = {
   },
 };
 
-/** Makes a terminal status of `task-1` without a time. */
+/** Makes a terminal status of `task-1` that has no timestamp. */
 const ended = (key: string, more: Draft = {}): Draft => ({ key, task: 'task-1', terminal: true, ...more });
 
 const ONE_KEY = 'event-0001-is-an-end';
 const ONE = ended(ONE_KEY);
 const OTHER = ended('event-0002-is-an-end');
 
-/** Reports about ends, which do not depend on the answer (admission.md §5.4a). */
+/**
+ * Cases of `secondEnd` (another event has ended the task before) and `endDropped` (the end of a task is dropped). The
+ * store reports both beside the decision of `accept` (admission.md §5.4a).
+ */
 export const endCases: Cases = {
   'a second end under another key is reported, whatever becomes of it, with who handles it': async (kit) => {
     const { lease: first } = await kit.win(ONE);

@@ -1,4 +1,5 @@
-// Cases of the store contract: accept in mode inbox, overdue events, tasks under workers (admission.md §2.7, §4.13, §5.5).
+// Cases of the store contract: `accept` in mode `inbox`, overdue events, events of one task (admission.md §2.7, §4.13,
+// §5.5).
 // Called by `describeStoreContract` for stores with an inbox.
 import assert from 'node:assert/strict';
 import {
@@ -18,7 +19,8 @@ const NONCE = { nonce: 'nonce-of-16-bytes-or-more' };
 const OTHER_EVENT = { key: 'event-0002-of-the-seller' };
 
 /**
- * Mode inbox: an event is safe once it is inserted, and a worker runs it. The rows are the same as in mode inline.
+ * Cases of mode `inbox`: an event is safe once it is stored, and a worker runs its handler. A store has the same rows
+ * in mode `inbox` as in mode `inline`.
  */
 export const inboxCases: Cases = {
   'a new event is queued, and a duplicate in-flight': async ({ accept, peek, b }) => {
@@ -110,12 +112,12 @@ export const inboxCases: Cases = {
   },
 };
 
-/** Compares a time with an expected one. The store's own clock goes on during the test, so it may be later. */
+/** Asserts that a time is the expected one or a little later, because the store's own clock goes on during the case. */
 function near(ms: number | undefined, expected: number, what: string): void {
   assert.ok(ms !== undefined && ms >= expected && ms < expected + 30_000, `${what}: ${ms} ms`);
 }
 
-/** The cases of `StoreInbox.overdueMs`, if the store has it. */
+/** Cases of `StoreInbox.overdueMs`: how long the earliest due event has been due. Stores may lack it. */
 export const inboxDueCases: Cases = {
   'overdueMs is the time since the earliest due event was due, whether queued or with an expired lease':
     async (kit) => {
@@ -147,7 +149,7 @@ const NEW = '2026-01-02T00:00:00Z';
 const first = { ...INBOX, key: key(1), task: 't' };
 const second = { ...INBOX, key: key(2), task: 't' };
 
-/** Lets a worker lease the first event of the task, while the second one waits for it. */
+/** Leases the first event of a task to a worker, while the second event has to wait for it. */
 async function heldUp(kit: Kit, worker: LeaseDraft): Promise<void> {
   await kit.accept(first);
   kit.advance(1000);
@@ -157,8 +159,8 @@ async function heldUp(kit: Kit, worker: LeaseDraft): Promise<void> {
 }
 
 /**
- * Handlers of one task never overlap, and run in order if the events have one. Leased events have the facts that the
- * store knows of them.
+ * Cases of several events of one task. Their handlers never overlap, and run in the order of timestamps, if there are
+ * any. A leased event comes with facts of the store, e.g. that its task has ended.
  */
 export const inboxTaskCases: Cases = {
   'one event of a task is leased at a time': async (kit) => {
@@ -226,7 +228,7 @@ export const inboxTaskCases: Cases = {
       await kit.accept({ ...first, at: OLD });
       await kit.accept({ ...second, at: OLD });
       assert.equal(await kit.peek({ key: key(2) }), 'busy');
-      // A process that still runs the first event leases nothing else of its task. This call has reserved the events
+      // A process that still runs the first event gets no other event of the same task. The call reserves the events
       // that it found, so others cannot lease them for a moment.
       await leaseNone(kit, { except: [key(1)] });
       kit.advance(60_000);
@@ -362,12 +364,13 @@ export const inboxTaskCases: Cases = {
     await kit.accept(second);
     await leaseOne(kit, { owner: 'dies' });
     await leaseNone(kit);
-    // A worker that looked in time would have run the first event first.
+    // Nobody leases the first event in all this time, so it no longer blocks the task. A worker that asked earlier
+    // would have got the first event.
     kit.advance(LEASE_MS + 600_001);
     await kit.win({ key: key(2), task: 't' });
     await leaseNone(kit);
     kit.advance(LEASE_MS + 1);
-    // Both are suspects by now, and the task is free.
+    // Both events are suspects by now (their process died while it ran them), and nothing blocks the task.
     await leaseNone(kit);
     const { key: next } = await leaseOne(kit, { owner: 'worker', alone: true });
     await leaseNone(kit, { alone: true });

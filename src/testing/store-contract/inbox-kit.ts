@@ -1,4 +1,4 @@
-// Shorthand of the store contract for workers and operators: leases, pages, records.
+// Shorthand of the store contract for what workers and operators do: leases, pages, records.
 // Called by the cases that need an inbox.
 import assert from 'node:assert/strict';
 import type {
@@ -18,16 +18,16 @@ export const INBOX = { mode: 'inbox' } as const;
 
 export const key = (n: number): string => `event-${String(n).padStart(4, '0')}-of-the-seller`;
 
-/** A worker's call as a test describes it. */
+/** A worker's call of `StoreInbox.lease`, as a case describes it. */
 export interface LeaseDraft {
-  /** Default: a new one. */
+  /** The id of the owner of the leases. Default: a new one. */
   readonly owner?: string;
-  /** Default: 10. */
+  /** The most events to lease. Default: 10. */
   readonly max?: number;
   readonly leaseMs?: number;
   readonly process?: string;
   readonly alone?: boolean;
-  /** Keys of events of `SENDER`. */
+  /** Keys of events of `SENDER` that must not be leased. */
   readonly except?: readonly string[];
   readonly retry?: Partial<RetryLimits>;
   readonly senders?: readonly string[];
@@ -54,7 +54,7 @@ export function lease(kit: Kit, draft: LeaseDraft = {}, store: Store = kit.a): P
   return inboxOf(store).lease(request);
 }
 
-/** Leases events, and expects exactly one. */
+/** Leases events, and asserts that there is exactly one. */
 export async function leaseOne(kit: Kit, draft: LeaseDraft = {}, store?: Store): Promise<LeasedEvent> {
   const { events } = await lease(kit, draft, store);
   assert.equal(events.length, 1, 'one event is due');
@@ -66,7 +66,7 @@ export async function leasedKeys(kit: Kit, draft: LeaseDraft = {}): Promise<read
   return (await lease(kit, draft)).events.map(({ key }) => key);
 }
 
-/** Leases events, and expects that none is leased and none becomes DEAD. */
+/** Leases events, and asserts that none is leased and none becomes DEAD. */
 export async function leaseNone(kit: Kit, draft: LeaseDraft = {}, store?: Store): Promise<LeaseDueResult> {
   const result = await lease(kit, draft, store);
   assert.deepEqual(result.events, []);
@@ -80,7 +80,7 @@ export async function seen(kit: Kit, key: string, sender: string = SENDER): Prom
   return record;
 }
 
-/** Returns every page of a list, and asserts that each is no longer than `limit`. */
+/** Returns all pages of a list, and asserts that none is longer than `limit`. */
 export async function pagesOf(
   kit: Kit,
   state: 'queued' | 'leased' | 'dead',
@@ -99,7 +99,7 @@ export async function pagesOf(
   return pages;
 }
 
-/** Accepts and leases an event, and makes it DEAD. */
+/** Accepts an event, leases it, and lets it fail for good, so that it becomes DEAD. */
 export async function kill(kit: Kit, of: string = KEY): Promise<void> {
   await kit.accept({ mode: 'inbox', key: of, body: 'the first copy' });
   const { events } = await lease(kit, { owner: 'worker' });

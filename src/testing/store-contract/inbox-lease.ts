@@ -1,5 +1,5 @@
-// Cases of the store contract: `StoreInbox.lease`, the turns of senders, and repeated calls (admission.md §4.12,
-// §8.15).
+// Cases of the store contract: `StoreInbox.lease`, the order in which senders are served, and repeated calls
+// (admission.md §4.12, §8.15).
 // Called by `describeStoreContract` for stores with an inbox.
 import assert from 'node:assert/strict';
 import { INBOX, key, lease, leasedKeys, leaseNone, leaseOne, seen } from './inbox-kit.ts';
@@ -10,7 +10,7 @@ import { CONFIG_ERROR, DAY_MS, KEY, LEASE_MS, NO_LENGTHS, SENDER, decision, text
 const OTHER = 'https://other.example/mcp';
 
 async function takesTurns(kit: Kit, busy: string, other: string): Promise<void> {
-  // The busy sender has more events than all calls together ask for.
+  // The busy sender has more events than all calls below can lease.
   for (let n = 1; n <= 30; n += 1) await kit.accept({ ...INBOX, sender: busy, key: key(n) });
   for (const max of [1, 10]) {
     await kit.accept({ ...INBOX, sender: other, key: key(max) });
@@ -239,7 +239,7 @@ export const inboxLeaseCases: Cases = {
   'senders take turns: a sender with many waiting events delays another by one call at most': async (kit) => {
     await takesTurns(kit, SENDER, OTHER);
   },
-  // If the order were that of names, or of arrival, one of these two cases would fail.
+  // The same case with the two senders exchanged. A store that orders by name or by arrival fails one of the two.
   'and so it is the other way round': async (kit) => {
     await takesTurns(kit, OTHER, SENDER);
   },

@@ -16,7 +16,7 @@ import {
 } from './inbox-kit.ts';
 import { type Cases, DAY_MS, decision, HOUR_MS, KEY, LEASE_MS, SENDER, text } from './kit.ts';
 
-/** Cases of `redrive` and `discard`, the two ways out of DEAD. */
+/** Cases of `redrive` and `discard`, the two ways to take an event out of the state DEAD. */
 export const inboxDeadCases: Cases = {
   'redrive: a DEAD event is due at once, as if it were new': async (kit) => {
     await kill(kit);
@@ -130,7 +130,7 @@ export const inboxDeadCases: Cases = {
 
 const OTHER = 'https://other.example/mcp';
 
-/** Cases of `list`, `counts` and `inspect`. */
+/** Cases of the operator's calls `list`, `counts` and `inspect`. */
 export const inboxOperatorCases: Cases = {
   'discard: only in the requested state: an event that was redriven meanwhile stays': async (kit) => {
     const { lease } = await kit.win();
@@ -192,7 +192,8 @@ export const inboxOperatorCases: Cases = {
       await queue(10, 20);
       const listed: string[] = [];
       let next: string | undefined;
-      // The newest and some of the oldest are removed, so that a store could give their positions to later ones.
+      // The newest and some of the oldest events are removed. If the store reuses their positions for new events, the
+      // list must be right nevertheless.
       for (const [gone, from] of [
         [[19, 10, 14], 20],
         [[21, 11, 20], 0],
@@ -232,7 +233,7 @@ export const inboxOperatorCases: Cases = {
   },
   'counts gives the number of records in each state by sender, and the time of the oldest': async (kit) => {
     const inbox = inboxOf(kit.b);
-    // The member `counts` is optional.
+    // A store may lack `counts`.
     if (!inbox.counts) return;
     assert.deepEqual(await inbox.counts(), []);
     await kill(kit, key(0));

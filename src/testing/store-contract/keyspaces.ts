@@ -1,4 +1,5 @@
-// Cases of the store contract: opening, identity, restarts, keyspaces of senders, notification ids (admission.md §7.5).
+// Cases of the store contract: opening, identity, restarts, separate keys of each sender, notification ids
+// (admission.md §7.5).
 // Called by `describeStoreContract`.
 import assert from 'node:assert/strict';
 import { Fault } from '../../shared/errors.ts';
@@ -16,7 +17,7 @@ export const identityCases: Cases = {
   },
 };
 
-/** Cases of the identity of a persistent store. */
+/** Cases of `Store.identity` of a store whose data outlive a restart. */
 export const lastingIdentityCases: Cases = {
   'the identity is the same after a restart, and not new': async ({ a, reopen }) => {
     const before = await a.identity?.();
@@ -31,7 +32,7 @@ const LEVELS = ['process', 'disk', 'failover'];
 
 const unavailable = (error: unknown): boolean => error instanceof Fault && error.code === 'store_unavailable';
 
-/** Cases of `open`, `durability` and `close`. */
+/** Cases of `Store.open`, `durability` and `close`. */
 export const lifecycleCases: Cases = {
   'the store has a name and a durability': async ({ a, b }) => {
     assert.notEqual(a.name, '');
@@ -93,7 +94,7 @@ export const lifecycleCases: Cases = {
   },
 };
 
-/** Cases of stores that outlive their handles. */
+/** Cases of stores whose data outlive their handles. */
 export const persistenceCases: Cases = {
   'everything that was answered is there after both handles are closed': async (kit) => {
     await kit.apply({ key: 'event-done-of-the-seller' });
@@ -110,7 +111,7 @@ export const persistenceCases: Cases = {
   },
 };
 
-/** Texts with a meaning to some backend: hash tags, globs, separators, quotes, LIKE, encodings. */
+/** Texts with a special meaning in some database: hash tags, globs, separators, quotes, LIKE, encodings. */
 const HOSTILE: readonly string[] = [
   '{}',
   '{a}b',
@@ -145,7 +146,7 @@ const HOSTILE: readonly string[] = [
   '1e0',
 ];
 
-/** The keys of different senders are independent (contract.md §9.1). */
+/** Cases of two senders that use equal keys: the rows of each must be independent (contract.md §9.1). */
 export const keyspaceCases: Cases = {
   'events, nonces and tasks of two senders are separate': async ({ apply, win }) => {
     const same = { key: 'one-key-for-both-of-them', nonce: 'nonce-of-16-bytes-or-more', task: 'task-1' };
@@ -202,7 +203,10 @@ export const keyspaceCases: Cases = {
 const FIRST = { key: 'event-0001-of-the-seller', notification: 'impairment-7' };
 const SECOND = { key: 'event-0002-of-the-seller', notification: 'impairment-7' };
 
-/** One `notification_id` under two keys is a re-emission, not a retry (contract.md §10.2). */
+/**
+ * Cases of one `notification_id` under two idempotency keys: the seller sends the notification as a new event, and not
+ * as a retry (contract.md §10.2).
+ */
 export const notificationCases: Cases = {
   'the first event of a notification id is not a re-emission': async ({ apply }) => {
     assert.equal((await apply(FIRST)).reemission, false);

@@ -32,26 +32,26 @@ export interface StoreHarness {
    * calls `open()` on both.
    */
   readonly a: Store;
-  /** The second handle on the same store. */
+  /** The second handle on the same store. The suite calls `open()` on it too. */
   readonly b: Store;
   /** Sets the `clockOffsetMs` of both stores from now on. It begins at 0. */
   readonly setClockOffsetMs: (ms: number) => void;
-  /** Closes and removes everything. Called once, after the test. */
+  /** Closes the store and removes its data. Called once, after the test. */
   readonly cleanup: () => Promise<void>;
   /** Opens a third handle on the same store, after `a` and `b` were closed. Only for persistent stores. */
   readonly reopen?: () => Promise<Store>;
-  /** The effects that are written in transactions. Only for stores with `transaction`. */
+  /** A table that the store's transactions can write to. Only for stores with `transaction`. */
   readonly effects?: StoreEffects;
 }
 
 /**
  * A table of yours beside the store's own, for `describeStoreContract`. The suite writes to it inside
- * `Store.transaction`, to test that both commit together.
+ * `Store.transaction`, to test that your table and the store's commit together.
  */
 export interface StoreEffects {
-  /** True if the transaction's function must not be async. */
+  /** True if the function of a transaction must not be async. */
   readonly synchronous: boolean;
-  /** Writes one row through the `tx` of the transaction's function. */
+  /** Writes one row, through the `tx` that the function of a transaction gets. */
   readonly write: (tx: unknown) => unknown;
   /** Returns the number of committed rows. */
   readonly count: () => Promise<number>;
@@ -70,7 +70,7 @@ export interface StoreContractOptions {
    * have none.
    */
   readonly transactions?: boolean;
-  /** True if the data outlive the handles; each harness then provides `reopen`. Default: false. */
+  /** True if the store's data outlive its handles; each harness then provides `reopen`. Default: false. */
   readonly persistent?: boolean;
   /** True if the store has `inbox`, for mode `inbox`. Default: false, and the store must have none. */
   readonly inbox?: boolean;
@@ -87,28 +87,28 @@ export { DAY_MS, HOUR_MS, KEY, LEASE_MS, RETRY, SENDER, bytes, text } from './dr
 
 export type Won = Extract<AcceptDecision, { kind: 'won' }>;
 
-/** Values that are not a valid length of a lease. */
+/** Numbers that are no valid length of a lease. */
 export const NO_LENGTHS: readonly number[] = [Number.NaN, -1, 0, Infinity, -Infinity];
 
-/** The error of a caller's mistake, by its code, for `assert.rejects`. */
+/** Matches the error for a wrong argument, for `assert.rejects`. */
 export const CONFIG_ERROR = { code: 'config_error' } as const;
 
-/** The store of one test, with its shorthand. */
+/** The store of one case, and shorthand for calls of it. */
 export interface Kit {
   readonly a: Store;
   readonly b: Store;
   readonly effects: StoreEffects | undefined;
   readonly reopen: () => Promise<Store>;
   readonly request: (draft?: Draft) => AcceptRequest;
-  /** Accepts on handle `a`, unless another handle is given. */
+  /** Calls `accept` on handle `a`, unless another handle is given. */
   readonly accept: (draft?: Draft, store?: Store) => Promise<AcceptResult>;
-  /** Accepts and expects `won`. */
+  /** Calls `accept`, and asserts that the result is `won`. */
   readonly win: (draft?: Draft, store?: Store) => Promise<Won>;
   readonly complete: (owner: string, of?: Draft, store?: Store) => Promise<CompleteResult>;
   readonly fail: (owner: string, of?: FailDraft, store?: Store) => Promise<FailResult>;
   readonly renew: (owner: string, of?: Draft, store?: Store) => Promise<'renewed' | 'lost'>;
   readonly peek: (of?: Draft, store?: Store) => Promise<PeekResult>;
-  /** Accepts, expects `won`, and completes. */
+  /** Calls `accept`, asserts that the result is `won`, and completes the event. */
   readonly apply: (draft?: Draft) => Promise<Won>;
   /** Moves the store's clock forward. */
   readonly advance: (ms: number) => void;
@@ -117,7 +117,7 @@ export interface Kit {
   readonly unique: () => string;
 }
 
-/** Tests by their names; a name states the rule. */
+/** Cases by their names. The name of a case states the rule that the case checks. */
 export type Cases = Readonly<Record<string, (kit: Kit) => Promise<void>>>;
 
 export async function withKit(factory: StoreFactory, run: (kit: Kit) => Promise<void>): Promise<void> {
@@ -185,13 +185,13 @@ function actions(a: Store, clock: Clock): Omit<Kit, keyof Handles> {
   };
 }
 
-/** Expects that an accept won. @throws AssertionError if it did not. */
+/** Returns the result of an accept that won. @throws AssertionError if the accept did not win. */
 export function expectWon(result: AcceptResult): Won {
   assert.ok(result.kind === 'won', `won, not ${result.kind}`);
   return result;
 }
 
-/** Leaves out the members that most rules do not touch: `pressure`, and the reports about a task's ends. */
+/** Returns the result of `accept` without `pressure`, `secondEnd` and `endDropped`, which most cases are not about. */
 export function decision(result: AcceptResult): AcceptDecision {
   const { pressure: _pressure, secondEnd: _second, endDropped: _dropped, ...rest } = result;
   return rest;

@@ -1,11 +1,15 @@
-// Cases of the store contract: complete, fail, renew, and reports after the final one (admission.md §4.1 to §4.4, §5.7).
+// Cases of the store contract: complete, fail, renew, and reports after the final one (admission.md §4.1 to §4.4,
+// §5.7).
 // Called by `describeStoreContract`.
 import assert from 'node:assert/strict';
 import { LONGEST_LEASE_MS } from '../../stores/constants.ts';
 import { leaseOne } from './inbox-kit.ts';
 import { type Cases, CONFIG_ERROR, DAY_MS, decision, LEASE_MS, NO_LENGTHS } from './kit.ts';
 
-/** Cases about owners, runs, attempts and crashes (admission.md §4.1, §4.3, §4.4). */
+/**
+ * Cases of leases: the calls that only the owner can make, and the count of attempts and crashes (admission.md §4.1,
+ * §4.3, §4.4).
+ */
 export const leaseCases: Cases = {
   'complete makes the event DONE, and returns the same if its owner repeats it': async ({
     win,
@@ -212,12 +216,15 @@ const REPORT = { key: 'report-0001-of-the-seller', report: 'mb_1,mb_2' };
 const FINAL = { key: 'report-0002-of-the-seller', report: 'mb_2', final: true };
 const LATE = { key: 'report-0003-of-the-seller', report: 'mb_1,mb_2' };
 
-/** An event that is not a report, but names the media buy. */
+/** An event that is no report, but names a media buy of the final report. */
 const CHANGE = { key: 'event-0004-of-the-seller', mediaBuy: 'mb_2' };
 const NOON = '2026-01-02T12:00:00Z';
 const LATER = '2026-01-03T12:00:00Z';
 
-/** A report after `final` is delivered, with a warning (admission.md §5.7 and §5.8; verification.md §7.33). */
+/**
+ * Cases of a report after the `final` one: it is delivered with a warning (admission.md §5.7 and §5.8; verification.md
+ * §7.33).
+ */
 export const reportCases: Cases = {
   'a report before the final one is not marked': async ({ apply }) => {
     assert.equal((await apply(REPORT)).afterFinal, false);

@@ -1,17 +1,17 @@
-// Cases of the store contract: nonces, rule 1 of accept (admission.md §3.1).
+// Cases of the store contract: nonces, which are rule 1 of `accept` (admission.md §3.1).
 // Called by `describeStoreContract`.
 import assert from 'node:assert/strict';
 import type { Cases, Draft } from './kit.ts';
 import { HOUR_MS, LEASE_MS, SENDER } from './kit.ts';
 
 const OTHER = { key: 'event-0002-of-the-seller' };
-/** Another sender. */
+/** The agent URL of another sender. */
 const ELSE = 'https://else.example/mcp';
 const NONCE = { nonce: 'nonce-of-16-bytes-or-more' };
-/** The back-off that `Kit.fail` sets. Ms. */
+/** The wait that `Kit.fail` sets before the next run, ms. */
 const STEP_MS = 60_000;
 
-/** Rule 1: admission.md §3.1; verification.md §2.9a, §2.12, §2.13, §2.29. */
+/** Cases of rule 1 of `accept`, about nonces (admission.md §3.1; verification.md §2.9a, §2.12, §2.13, §2.29). */
 export const nonceCases: Cases = {
   'a nonce seen again with the same event is decided by the event until that is safe': async ({
     accept,

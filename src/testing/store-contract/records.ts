@@ -1,4 +1,5 @@
-// Cases of the store contract: known records, replays and resent accepts, rule 2 of accept (admission.md §3.2, §3.7, §4.5).
+// Cases of the store contract: known records, replays and repeated calls, which are rule 2 of `accept` (admission.md
+// §3.2, §3.7, §4.5).
 // Called by `describeStoreContract`.
 import assert from 'node:assert/strict';
 import { bytes, type Cases, decision, expectWon, type Kit, LEASE_MS, text } from './kit.ts';
@@ -7,7 +8,10 @@ const FIRST_BODY = '{"a":1,"b":2}';
 const OTHER_BODY = '{"a":1,"b":3}';
 const REORDERED = '{ "b": 2, "a": 1 }';
 
-/** Rule 2, for a record that exists (admission.md §3.2; contract.md §9.4, §9.5; verification.md §2.21). */
+/**
+ * Cases of rule 2 of `accept`, about the record of an event (admission.md §3.2; contract.md §9.4, §9.5; verification.md
+ * §2.21).
+ */
 export const recordCases: Cases = {
   'a new event is won, with run 1 and attempt 1': async ({ win, peek, b }) => {
     const { lease } = await win({ id: 'accept-1' });
@@ -63,8 +67,8 @@ export const recordCases: Cases = {
     const all = bytes('xx"\u0000\uD83D\uDE00"xx');
     const draft = request({ body: 'first' });
     assert.ok(draft.event);
-    // The body is a view into a larger buffer, as the pool of a body parser gives it. The pool overwrites the buffer
-    // when it is used again.
+    // The body is a part of a larger buffer, as body parsers give it. A parser overwrites the buffer later, so the
+    // store must have copied the body.
     await a.accept({ ...draft, event: { ...draft.event, body: all.subarray(2, all.length - 2) } });
     all.fill(0);
     advance(LEASE_MS + 1);
@@ -118,17 +122,20 @@ export const recordCases: Cases = {
 };
 
 const NONCE = { nonce: 'nonce-of-16-bytes-or-more' };
-/** The back-off step. It ends long before the nonce expires. Ms. */
+/** The wait after a failure (back-off step), ms. It ends long before the nonce expires. */
 const STEP_MS = 60_000;
 
-/** Runs the event and lets it fail. @returns the number of charged attempts. */
+/** Accepts the event and lets its run fail. @returns the number of attempts that were charged to the event by then. */
 async function failOnce({ win, fail }: Kit, draft = {}): Promise<number> {
   const { lease } = await win(draft);
   assert.equal(await fail(lease.owner, { backoffMs: STEP_MS }), 'queued');
   return lease.chargedAttempts;
 }
 
-/** Repeated bytes, and retries, while an event fails (admission.md §4.5). */
+/**
+ * Cases of an event that keeps failing, and is sent again: in the same bytes, or with a fresh nonce (admission.md
+ * §4.5).
+ */
 export const replayCases: Cases = {
   'identical bytes within the back-off step change nothing, and get the time that is left of it': async (
     kit,
@@ -179,7 +186,7 @@ export const replayCases: Cases = {
     assert.equal(await failOnce(kit), 1);
     kit.advance(STEP_MS - 1000);
     assert.equal(await failOnce(kit), 1);
-    // The run within the step has not moved the step's end.
+    // The last run came 1 s before the end of the back-off step. It must not have moved that end.
     kit.advance(1001);
     assert.equal(await failOnce(kit), 2);
     assert.equal(await failOnce(kit), 2);
@@ -238,8 +245,8 @@ const ID = { id: 'accept-1', nonce: 'nonce-of-16-bytes-or-more' };
 const OTHER = { key: 'event-0002-of-the-seller' };
 
 /**
- * An `acceptId` that comes again, because a client library has got no reply: it is the same accept, and gets the same
- * answer.
+ * Cases of a call of `accept` that is repeated with the same `acceptId`, because a client library got no reply. It must
+ * get the same answer.
  */
 export const resendCases: Cases = {
   'while LEASED: won, with the same lease': async ({ accept, b }) => {

@@ -1,4 +1,4 @@
-// Cases of the store contract: rows of registrations, plans over them, and pages (`StoreRegistrations`).
+// Cases of the store contract: the rows of registrations, atomic changes of them, and pages (`StoreRegistrations`).
 // Called by `describeStoreContract` for stores with registrations.
 import assert from 'node:assert/strict';
 import { ConfigError, isOfKind } from '../../shared/errors.ts';
@@ -18,9 +18,9 @@ export function registrationsOf({ registrations }: Store): StoreRegistrations {
   return registrations;
 }
 
-/** A row as a test describes it: only the members that the test is about. */
+/** A row as a case describes it: only the members that matter. */
 interface RowDraft extends Partial<RegistrationRow> {
-  /** Used instead of `dueAt` and `expiresAt`: ms from the store's current time. */
+  /** Sets `dueAt` to this many ms after the store's current time. `expiresIn` does the same for `expiresAt`. */
   readonly dueIn?: number;
   readonly expiresIn?: number;
 }
@@ -35,7 +35,7 @@ const ROW: RegistrationRow = {
   expiresAt: null,
 };
 
-/** Saves a row, and returns it as it is now in the store. */
+/** Saves a row, and returns it as it is stored. */
 export async function save(store: Store, { dueIn, expiresIn, ...draft }: RowDraft): Promise<RegistrationRow> {
   const row = { ...ROW, ...draft };
   return registrationsOf(store).run(row.sender, (rows, now) => {
@@ -54,7 +54,7 @@ export async function get(store: Store, of: RowDraft = {}): Promise<Registration
   return registrationsOf(store).run(sender, (rows) => rows.get(kind, id));
 }
 
-/** Returns the ids of due rows, which are then reserved for an hour. */
+/** Returns the ids of rows that are due. The call reserves these rows for an hour. */
 export async function dueIds(
   store: Store,
   { kind = 'watch', max = 100, senders = [] }: DueDraft = {},
@@ -69,7 +69,7 @@ interface DueDraft {
   readonly senders?: readonly string[];
 }
 
-/** Returns `sender id` of all rows, page by page. */
+/** Reads all pages of a list of rows. Returns `sender id` of each row. */
 export async function listedIds(
   store: Store,
   query: Partial<RegistrationQuery> = {},
@@ -113,7 +113,7 @@ const TEXTS: readonly string[] = [
 
 const counter = (value: string | undefined): string => String(Number(value ?? '0') + 1);
 
-/** Cases of `StoreRegistrations.run`. */
+/** Cases of `StoreRegistrations.run`, which changes rows atomically. */
 export const registrationCases: Cases = {
   'rows saved by one handle are visible to the other': async ({ a, b }) => {
     assert.equal(await get(a), undefined);
@@ -318,7 +318,7 @@ const lastTold = (store: Store): Promise<string | undefined> =>
 const taskEnd = (store: Store, id = 'task-1'): Promise<unknown> =>
   registrationsOf(store).run(SENDER, (rows) => rows.taskEnd(id));
 
-/** Cases of stores that outlive their handles. */
+/** Cases of registrations in stores whose data outlive their handles. */
 export const lastingRegistrationCases: Cases = {
   'rows are there after all handles were closed': async (kit) => {
     const row = await save(kit.a, { value: 'kept', list: 'open', dueIn: HOUR_MS });
@@ -334,7 +334,7 @@ export const lastingRegistrationCases: Cases = {
 const A = 'https://a.example/mcp';
 const B = 'https://b.example/mcp';
 
-/** Cases of `StoreRegistrations.page`. */
+/** Cases of `StoreRegistrations.page`, which lists rows. */
 export const registrationPageCases: Cases = {
   'rows of a kind are listed, of all senders or of one': async ({ a, b }) => {
     await save(a, { sender: A, id: '1' });

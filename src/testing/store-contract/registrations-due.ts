@@ -1,4 +1,4 @@
-// Cases of the store contract: rows of registrations that are due (`StoreRegistrations.due`).
+// Cases of the store contract: registration rows that are due (`StoreRegistrations.due`).
 // Called by `describeStoreContract` for stores with registrations.
 import assert from 'node:assert/strict';
 import { inboxOf, lease } from './inbox-kit.ts';
@@ -8,7 +8,7 @@ import { dueIds, get, KINDS, registrationsOf, save } from './registration-rows.t
 
 const SENDERS = ['https://a.example/mcp', 'https://b.example/mcp', 'https://c.example/mcp'] as const;
 
-/** Saves rows that are due at once: `count` rows of each sender. */
+/** Saves `count` rows of each sender. All of them are due already. */
 async function saveOfEach(store: Parameters<typeof save>[0], count: number): Promise<void> {
   for (const sender of SENDERS) {
     for (let at = 0; at < count; at += 1)
@@ -16,7 +16,7 @@ async function saveOfEach(store: Parameters<typeof save>[0], count: number): Pro
   }
 }
 
-/** Cases of `StoreRegistrations.due`. */
+/** Cases of `StoreRegistrations.due`, which returns rows whose time has come. */
 export const registrationDueCases: Cases = {
   'a row is due from its dueAt on, and not before': async (kit) => {
     await save(kit.a, { kind: 'watch', id: 'later', dueIn: HOUR_MS });
@@ -47,7 +47,7 @@ export const registrationDueCases: Cases = {
     assert.deepEqual(await dueIds(kit.b), ['first', 'second', 'third']);
   },
   'only rows of the requested kind are returned': async (kit) => {
-    // Rows of all kinds are saved, in both orders of the kinds: rows of one kind must not hide those of another.
+    // Rows of all kinds are saved, in both orders of the kinds, because rows of one kind must not hide rows of another.
     for (const kind of [...KINDS, ...KINDS.toReversed()]) {
       for (const n of [1, 2]) await save(kit.a, { kind, id: `${kind} ${n}`, dueIn: 0 });
       kit.advance(10);

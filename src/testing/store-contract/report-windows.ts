@@ -1,4 +1,5 @@
-// Cases of the store contract: windows of reports in the account of a media buy (owed.md §3, §7; told.md §1.1).
+// Cases of the store contract: the report windows (days that a report covers) in the row of a media buy (owed.md §3,
+// §7; told.md §1.1).
 // Called by `describeStoreContract` for stores with registrations.
 import assert from 'node:assert/strict';
 import type { ClaimedWindow, Store } from '../../stores/store.ts';
@@ -8,17 +9,20 @@ import { inboxOf, key, lease, leaseOne } from './inbox-kit.ts';
 import { type Cases, DAY_MS, type Draft, type Kit, LEASE_MS, SENDER } from './kit.ts';
 import { registrationsOf } from './registration-rows.ts';
 
-/** The media buy whose account `follow` creates by default. */
+/** The media buy whose row `follow` creates by default. */
 export const BUY = 'mb_1';
 const PULL = { report: BUY, isPulled: true, mode: 'inbox', nonce: null } as const;
 
-/** Returns the three days before today, and today, by the store's clock. Days since 1 January 1970. */
+/**
+ * Returns the three days before today, and today, by the store's clock. Each day is a number of days since 1 January
+ * 1970.
+ */
 export const daysOf = async ({ a }: Kit): Promise<readonly [number, number, number, number]> => {
   const today = await registrationsOf(a).run(SENDER, (_rows, now) => Math.floor(now / DAY_MS));
   return [today - 3, today - 2, today - 1, today];
 };
 
-/** Creates the account of a media buy that reports daily. */
+/** Creates the row of a media buy that reports daily. */
 export async function follow(kit: Kit, id: string = BUY): Promise<void> {
   const [first] = await daysOf(kit);
   const spans = [{ start: first * DAY_MS, end: Infinity }];
@@ -29,7 +33,9 @@ export async function follow(kit: Kit, id: string = BUY): Promise<void> {
   });
 }
 
-/** Creates the accounts of two media buys whose seller was asked to send to one URL. @returns that URL. */
+/**
+ * Creates the rows of two media buys whose seller was given one webhook URL for both. @returns the parts of that URL.
+ */
 async function followTold(kit: Kit): Promise<{ readonly base: string; readonly route: string }> {
   await follow(kit);
   const url = { base: 'https://buyer.example/webhooks', route: 'p' };
@@ -50,7 +56,7 @@ async function streamOf(store: Store, id = BUY): Promise<Stream> {
   return streamIn(row.value);
 }
 
-/** Returns the number of days for which a report is completed. */
+/** Returns the number of days for which a report was completed. */
 export const hadDays = async (store: Store, id: string = BUY): Promise<number> =>
   count(hadIn(await streamOf(store, id), 'daily'));
 const claimsOf = async (store: Store, id = BUY): Promise<readonly string[]> =>
@@ -61,7 +67,10 @@ const stateOf = (store: Store, of: string): Promise<string | undefined> =>
 const repeated = (windows: readonly ClaimedWindow[] | undefined): boolean | undefined =>
   windows?.[0]?.isRepeated ?? (windows ? false : undefined);
 
-/** Windows of reports are saved in the same steps that insert and complete their events (owed.md §3). */
+/**
+ * Cases of report windows (days that a report covers). They are saved in the same transaction that inserts or completes
+ * the event of the report (owed.md §3).
+ */
 export const reportWindowCases: Cases = {
   'a report claims its window when it is inserted, and has it when it is completed': async (kit) => {
     await follow(kit);
@@ -182,7 +191,7 @@ export const reportWindowCases: Cases = {
       const canceled = { status: 'canceled', at: (second + 1) * DAY_MS - 1000 };
       assert.deepEqual(await saidOf('mb_1'), { final: undefined, ends: canceled, isAsked: true });
       assert.deepEqual(await saidOf('mb_2'), nothing);
-      // The report has no readable period of either media buy, and one of them has no account.
+      // This report has no readable period for its two media buys, and no row exists for `mb_3`.
       await kit.win({ key: key(3), report: 'mb_2,mb_3', days: [], final: true });
       const { final, ends, isAsked } = await saidOf('mb_2');
       assert.deepEqual([final, ends?.status, isAsked], ['received', 'completed', true]);
@@ -317,7 +326,7 @@ export const reportWindowCases: Cases = {
       (await Promise.all([BUY, 'mb_2'].map((id) => streamOf(kit.b, id)))).flatMap((stream) =>
         (stream.told ?? []).map(({ heardAt }) => heardAt),
       );
-    // These events came by a URL that was not registered for the media buy, and by none.
+    // The first event came by a URL that is not registered for the media buy. The URL of the second event is unknown.
     await kit.accept({ key: key(1), report: BUY, days: [day], via: { ...told, route: 'q', streams: [] } });
     await kit.accept({ key: key(2), report: BUY, days: [day] });
     assert.deepEqual(await heard(), [undefined, undefined]);
@@ -330,7 +339,7 @@ export const reportWindowCases: Cases = {
     const [first = 0, other] = await heard();
     assert.equal(other, first);
     assert.ok(first > 0);
-    // A duplicate is not recorded as an event of the media buy.
+    // A duplicate must not count as a new event that came by the URL.
     kit.advance(120_000);
     await kit.accept({ key: key(3), report: BUY, days: [day], via: { ...told, streams: ['mb_2'] } });
     assert.deepEqual(await heard(), [first, first]);

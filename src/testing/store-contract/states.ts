@@ -1,4 +1,4 @@
-// Cases of the store contract: states that notifications report (owed.md §6).
+// Cases of the store contract: the states that notifications report, e.g. of an impairment (owed.md §6).
 // Called by `describeStoreContract` for stores with registrations.
 import assert from 'node:assert/strict';
 import { holderIn, keptState, type KeptState } from '../../states/states.ts';
@@ -18,7 +18,7 @@ const PULL = { mode: 'inbox', nonce: null } as const;
 const rowOf = (store: Store, id = BUY, kind: RegistrationRow['kind'] = 'stream') =>
   registrationsOf(store).run(SENDER, (rows) => rows.get(kind, id));
 
-/** Returns the kept state of a thing: from the account of `BUY`, unless another row is named. */
+/** Returns a stored state by its id, from the row of the media buy `BUY`, unless `of` names another row. */
 export async function stateOf(
   store: Store,
   id: string = ID,
@@ -33,28 +33,31 @@ const save = (store: Store, row: Pick<RegistrationRow, 'kind' | 'id' | 'value'> 
     rows.save({ sender: SENDER, dueAt: null, list: null, expiresAt: null, ...row }),
   );
 
-/** Puts the account of the media buy on a list, as registrations and a reconciler do. */
+/** Sets the `list` of the media buy's row, as registrations and a reconciler do. */
 async function list(kit: Kit, state: 'open' | 'closed'): Promise<void> {
   const row = await rowOf(kit.a);
   assert.ok(row);
   await save(kit.a, { ...row, list: state });
 }
 
-/** Returns the state `OPENED` with a fixed time, so that it can be reported again unchanged. */
+/** Returns the state `OPENED` with a fixed time, so that the same state can be reported again. */
 async function opened({ a }: Kit) {
   const { atMs, ...state } = OPENED;
   const now = await registrationsOf(a).run(SENDER, (_rows, at) => at);
   return { ...state, at: Math.floor(now) + atMs };
 }
 
-/** Accepts an event with a state. Returns the decision, and the state as the store found it. */
+/** Accepts an event that reports a state. Returns the kind of the decision, and the members about the state. */
 async function tell(kit: Kit, draft: Draft, store = kit.a) {
   const accepted = await kit.accept({ state: OPENED, ...draft }, store);
   const { kind, stateDropped = false } = accepted;
   return { kind, stateDropped, claimed: accepted.kind === 'won' ? accepted.claimedState : undefined };
 }
 
-/** States of notifications are saved in the same steps that insert and complete their events (owed.md §6). */
+/**
+ * Cases of states that notifications report. They are saved in the same transaction that inserts or completes the event
+ * of the notification (owed.md §6).
+ */
 export const stateCases: Cases = {
   'a state is kept when its event is inserted, and has its key until that is completed': async (kit) => {
     await follow(kit);
@@ -149,7 +152,7 @@ export const stateCases: Cases = {
     assert.equal(await pull(4, first, 0), 'done');
     const second = (await stateOf(kit.a)) ?? null;
     assert.equal(await pull(5, second && { ...second, wasOpen: true, absentAt: 5 }, 0), 'queued');
-    // Here the row has been deleted.
+    // The row expires here. The store must then act as if the row had been deleted.
     const row = await rowOf(kit.a);
     assert.ok(row);
     await save(kit.a, { ...row, expiresAt: 1 });
@@ -202,8 +205,8 @@ export const stateCases: Cases = {
     assert.equal((await stateOf(kit.b))?.key, key(1));
     const gone = await registrationsOf(kit.b).run(SENDER, (rows) => rows.eventState(key(1)));
     assert.equal(gone, undefined);
-    // Another event about the same thing replaces the key. The end of the earlier event must not remove the later
-    // key.
+    // The event of `key(3)` replaces the key that is stored with the state. The completion of the event of `key(2)` must
+    // not remove the new key.
     const next = await kit.win({ key: key(2), state: OPENED });
     const third = await kit.win({ key: key(3), state: OPENED });
     await kit.complete(next.lease.owner, { key: key(2) });
@@ -224,17 +227,18 @@ export const stateCases: Cases = {
     };
     const unasked = { dueAt: null, changedAt: undefined };
     assert.deepEqual(await emit(1, { state }), unasked);
-    // A later transition is new to the buyer: nothing was missed.
+    // `emit(2)` reports a later state than `emit(1)`, so it repeats nothing. Only a repeated state makes the buyer ask
+    // the seller.
     assert.deepEqual(await emit(2), unasked);
     const asked = await emit(3);
     assert.ok(asked.changedAt !== undefined && asked.dueAt === Math.ceil(asked.changedAt));
     kit.advance(14 * MINUTE_MS);
     assert.deepEqual(await emit(4, { state }), asked);
     kit.advance(2 * MINUTE_MS);
-    // An older transition is a re-emission as well, although no state of it is kept.
+    // `emit(5)` repeats the first state. It counts as repeated, although the store has only the later state by now.
     const again = await emit(5, { state });
     assert.ok((again.changedAt ?? 0) > asked.changedAt);
-    // A retry is not a re-emission.
+    // A retry has the same idempotency key. It does not count as a repeated state.
     kit.advance(20 * MINUTE_MS);
     await kit.accept({ key: key(5), notification: ID, state });
     assert.equal(streamIn((await rowOf(kit.b))?.value ?? '').changedAt, again.changedAt);

@@ -1,4 +1,5 @@
-// Cases of the store contract: crashes and suspects (admission.md §4.4, §4.6, §4.7).
+// Cases of the store contract: crashes, and suspects, i.e. events whose process died while it ran them (admission.md
+// §4.4, §4.6, §4.7).
 // Called by `describeStoreContract` for stores with an inbox.
 import assert from 'node:assert/strict';
 import type { AliveRequest } from '../../stores/store.ts';
@@ -11,7 +12,8 @@ const ALONE = { alone: true } as const;
 const MINUTE_MS = 60_000;
 
 /**
- * Keeps a process's row alive. Returns false if the store has no `alive`: then every lease that runs out is a crash.
+ * Reports to the store that a process is alive. Returns false if the store has no `alive`: such a store counts every
+ * expired lease as a crash.
  */
 async function beat(
   kit: Kit,
@@ -22,7 +24,10 @@ async function beat(
   return kit.b.alive !== undefined;
 }
 
-/** Leases events in one call, and lets the leases run out. The next call makes them suspects. */
+/**
+ * Leases events in one call, and lets the leases expire. The next call marks the events as suspects (their process died
+ * while it ran them).
+ */
 async function crashTogether(kit: Kit, keys: readonly string[]): Promise<void> {
   for (const of of keys) await kit.accept({ ...INBOX, key: of });
   assert.deepEqual(await leasedKeys(kit, { process: 'dies' }), keys);
@@ -30,7 +35,7 @@ async function crashTogether(kit: Kit, keys: readonly string[]): Promise<void> {
   assert.equal((await leaseNone(kit)).suspectDue, true);
 }
 
-/** Cases of crashes, and of the events that crashes are charged to (admission.md §4.4, §4.6, §4.7). */
+/** Cases of crashes, and of the events that a crash is counted against (admission.md §4.4, §4.6, §4.7). */
 export const suspectCases: Cases = {
   'events that crashed together are suspects: no crash and no attempt is counted for any': async (kit) => {
     await crashTogether(kit, [key(1), key(2)]);
@@ -84,7 +89,7 @@ export const suspectCases: Cases = {
     assert.equal((await leaseOne(kit, { ...ALONE, owner: 'stops' })).key, key(2));
     assert.equal(await kit.fail('stops', { key: key(2), unstarted: true, backoffMs: 0 }), 'queued');
     kit.advance(MINUTE_MS);
-    // Both suspects are due, and the first one is older.
+    // Both suspects are due, and the first is older. The second goes first, because fewer crashes count against it.
     assert.equal((await leaseOne(kit, ALONE)).key, key(2));
     assert.equal((await leaseOne(kit, ALONE)).key, key(1));
   },
@@ -97,7 +102,7 @@ export const suspectCases: Cases = {
       kit.advance(LEASE_MS + 1);
       await leaseNone(kit, ALONE);
       assert.equal((await seen(kit, key(1))).crashes, charges + 1);
-      // This simulates a node whose clock is behind.
+      // The clock goes back for a moment, as if a server whose clock is behind made the next call.
       kit.advance(-2000);
       assert.equal((await leaseNone(kit, ALONE)).suspectDue, undefined);
       kit.advance((minutes - 0.5) * MINUTE_MS + 2000);
@@ -152,7 +157,7 @@ export const suspectCases: Cases = {
       assert.equal((await leaseOne(kit, { ...ALONE, owner: 'five' })).key, key(3));
       assert.equal(await kit.complete('five', { key: key(3) }), 'done');
       assert.equal((await seen(kit, key(3))).suspect, undefined);
-      // The suspect ran alone, and longer than allowed.
+      // The suspect ran alone for longer than allowed, so it has to wait before it is due again.
       await leaseNone(kit, ALONE);
       kit.advance(MINUTE_MS);
       assert.equal((await leaseOne(kit, ALONE)).key, key(1));
@@ -232,7 +237,8 @@ export const suspectCases: Cases = {
         ],
       );
       assert.equal((await kit.win({ key: key(1), process: 'next' }, kit.b)).lease.suspect, true);
-      // The process that was to run both events dies. The event that it did not run is not charged.
+      // The process that leased the first event dies. The crash counts against that event alone, because the second did
+      // not run.
       kit.advance(LEASE_MS + 1);
       assert.equal(
         (await kit.win({ key: key(2), process: 'third', retry: { crashes: 1 } })).lease.suspect,

@@ -1,4 +1,5 @@
-// Cases of the store contract: tasks that never overlap, and the order of their statuses (admission.md §5.1 to §5.6).
+// Cases of the store contract: handlers of one task never overlap, and statuses are applied in the order of their
+// timestamps (admission.md §5.1 to §5.6).
 // Called by `describeStoreContract`.
 import assert from 'node:assert/strict';
 import { type Cases, DAY_MS, decision, type Draft, KEY, LEASE_MS } from './kit.ts';
@@ -8,7 +9,7 @@ const SECOND = { key: 'event-0002-of-the-seller', task: 'task-1' };
 const THIRD = { key: 'event-0003-of-the-seller', task: 'task-1' };
 const BUSY = { kind: 'task-busy', changed: false };
 
-/** Handlers of one task never overlap (admission.md §5.5). */
+/** Cases of handlers of one task, which must never overlap (admission.md §5.5). */
 export const taskCases: Cases = {
   'an event of a task that is held is recorded, but not leased': async ({ accept, win, peek, b }) => {
     await win(FIRST_EVENT);
@@ -92,12 +93,15 @@ const MARK = '2026-01-02T00:00:00Z';
 const LATER = '2026-01-03T00:00:00Z';
 const STALE = { kind: 'stale', changed: false };
 
-/** Makes an event of `task-1`, with a key of its own for each name. */
+/** Makes an event of `task-1`. Events with different names have different keys. */
 function event(name: string, at?: Draft['at'], terminal = false): Draft {
   return { key: `event-${name}-of-the-seller`, task: 'task-1', terminal, ...(at !== undefined && { at }) };
 }
 
-/** Statuses of a task are applied in their order (contract.md §9.7; admission.md §5.1 to §5.6). */
+/**
+ * Cases of the statuses of a task, which must be applied in the order of their timestamps (contract.md §9.7;
+ * admission.md §5.1 to §5.6).
+ */
 export const orderCases: Cases = {
   'older than the applied status: stale, recorded, not run': async ({ accept, apply, peek, b }) => {
     await apply(event('mark', MARK));

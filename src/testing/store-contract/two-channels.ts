@@ -1,4 +1,4 @@
-// Cases of the store contract: one task on which several channels report (admission.md §5.9).
+// Cases of the store contract: one task on which several channels (webhook, poll …) report (admission.md §5.9).
 // Called by `describeStoreContract` for stores with registrations.
 import assert from 'node:assert/strict';
 import { operationRowId } from '../../stores/constants.ts';
@@ -12,7 +12,10 @@ const TERMINAL: ReadonlySet<string> = new Set(['completed', 'failed']);
 
 type Told = NonNullable<Draft['told']>;
 
-/** Makes a status of `task-1` that a channel reports. Its key names channel, status and `changes`. */
+/**
+ * Makes a status of `task-1` as a channel (webhook, poll …) reports it. The event's key names the channel, the status
+ * and `changes`.
+ */
 export function tells(
   source: Told['source'],
   status: string,
@@ -32,7 +35,7 @@ export function tells(
 
 const decided = async (kit: Kit, draft: Draft): Promise<AcceptDecision> => decision(await kit.accept(draft));
 
-/** Leases and completes the next event, as a worker does. Returns its key. */
+/** Leases and completes the next event, as a worker does, and returns its key. */
 async function runNext(kit: Kit): Promise<string> {
   const { key, lease: run } = await leaseOne(kit);
   assert.equal(await kit.complete(run.owner, { key }), 'done');
@@ -52,7 +55,7 @@ const T2 = '2026-01-02T12:00:00Z';
 const T3 = '2026-01-03T12:00:00Z';
 const T4 = '2026-01-04T12:00:00Z';
 
-/** Cases of `Receiver.observe` (admission.md §5.9). */
+/** Cases of one task's statuses from a webhook, a poll and other channels (`Receiver.observe`; admission.md §5.9). */
 export const toldCases: Cases = {
   'a terminal status is accepted once, from the first channel, and other content is reported': async (
     kit,

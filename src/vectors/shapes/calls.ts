@@ -1,5 +1,5 @@
-// Reads vectors about clients of sellers: answers, errors in answers, and redirected documents. index.ts calls it for
-// files of these shapes.
+// Reads vectors about clients of sellers: answers, errors in answers, and redirected documents. The file index.ts calls
+// this one for files of these shapes.
 import * as z from 'zod/mini';
 import { defined, isJsonObject, type JsonObject } from '../../codec/members.ts';
 import type { Transport } from '../../events/event.ts';
@@ -8,17 +8,20 @@ import { VectorError } from '../vector-case.ts';
 import type { Redirect } from '../subject.ts';
 import { missing, optional, passUnknown, readList, required, type ShapeContext } from './read-shape.ts';
 
-/** The words for the two transports, including those of other editions. */
+/** Patterns of the words by which vectors name the two transports, including the words of other editions. */
 const TRANSPORTS: readonly (readonly [RegExp, Transport])[] = [
   [/^(?:tool|mcp)/i, 'tool'],
   [/^(?:agent|a2a)/i, 'agent'],
 ];
 
-/** The transport that a word names. */
+/** Returns the transport that a word names; undefined if the word names none. */
 export const transportNamed = (word: string): Transport | undefined =>
   TRANSPORTS.find(([pattern]) => pattern.test(word))?.[1];
 
-/** The transport to which each `path` of data belongs. */
+/**
+ * For each value of a vector's member `path` (the place of the data in the answer), the transport to which the answer
+ * belongs.
+ */
 const PATHS: ReadonlyMap<string, Transport> = new Map<string, Transport>([
   ['structuredContent', 'tool'],
   ['text_fallback', 'tool'],
@@ -58,7 +61,7 @@ function answerCase(vector: JsonObject, name: string, context: ShapeContext): An
   };
 }
 
-/** Returns the transport of an answer: only a tool's result has one of these members. */
+/** Returns the transport of an answer: `tool` if it has a member that only a tool's result has, otherwise `agent`. */
 const transportOf = (response: unknown): Transport =>
   isJsonObject(response) && ['content', 'structuredContent', 'isError'].some((name) => name in response)
     ? 'tool'

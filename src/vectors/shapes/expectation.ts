@@ -1,11 +1,11 @@
 // Reads the expected answer in a vector, in the words of its publisher. The readers of signature, HMAC, bearer and
-// sequence vectors call it.
+// sequence vectors call this file.
 import * as z from 'zod/mini';
 import { defined, isJsonObject, type JsonObject } from '../../codec/members.ts';
 import { type Expectation, VectorError } from '../vector-case.ts';
 import { aliasOf, each, missing, optional, read, required, type ShapeContext } from './read-shape.ts';
 
-/** Words of publishers for a verdict, in lower case, with `_` between their parts. */
+/** The words with which publishers of vectors state a verdict, in lower case, with `_` for spaces and hyphens. */
 const ACCEPTING = 'accept accepted verify verified valid pass passed success ok'.split(' ');
 const REJECTING = 'reject rejected refuse refused deny denied invalid fail failed failure error'.split(' ');
 
@@ -17,9 +17,12 @@ const VERDICTS: ReadonlyMap<string, boolean> = new Map([
   ...['must_not_accept', 'must_not_verify', 'must_not_pass'].map((word) => [word, false] as const),
 ]);
 
-/** A refusal with its reason, as in `reject-malformed`. */
+/** Matches a refusal with its reason, as in `reject-malformed`, after `-` was replaced by `_`. */
 const WITH_REASON = /^(?:must_)?(?:reject|refuse|deny|rejected|refused|denied)_(.+)$/;
-/** Words that invert or limit a verdict, so that the text behind them is not a reason. */
+/**
+ * Words that invert or limit a verdict. If the text behind `reject` has one of them, it is not a reason, e.g.
+ * `reject_unless_signed`.
+ */
 const CONDITIONS = ['or', 'not', 'no', 'if', 'unless', 'when', 'may', 'never', 'nothing'];
 
 const isReason = (reason: string): boolean =>
@@ -53,13 +56,13 @@ export function hmacAction(action: string): Expectation {
   throw new VectorError(`expected_verifier_action ${name} is not known: expected accept or reject`);
 }
 
-/** Alternative names of a member. A vector uses one of them; the first is our own. */
+/** Alternative names of a member that states the HTTP status. A vector uses one of them; the first is our own. */
 const STATUS = ['status', 'http_status', 'status_code'] as const;
 const CODE = ['error_code', 'code', 'error'] as const;
 const CHECK = ['failed_step', 'check'] as const;
 /** Members that say with true or false if the delivery must be authentic. */
 const FLAGS = ['success', 'valid', 'verified', 'accepted', 'authentic'] as const;
-/** Members that say the same with a word, e.g. accept or reject. */
+/** Members that state by a word, e.g. accept or reject, if the delivery must be authentic. */
 const WORDS = ['verdict', 'outcome', 'result', 'action', 'decision'] as const;
 
 const EXPECTATION = z.object({
@@ -83,7 +86,7 @@ type Given = z.output<typeof EXPECTATION>;
 
 const word = (value: number | string): string => String(value).trim().toLowerCase();
 
-/** Returns the check, which is written as `9`, `"9a"`, or 9 with the `sub_step` "a". */
+/** Returns the number of the expected failed check, which is written as `9`, `"9a"`, or 9 with the `sub_step` "a". */
 function checkOf(given: Given, where: string): string | undefined {
   const name = aliasOf(given, where, CHECK);
   const step = name && given[name];

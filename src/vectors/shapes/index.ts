@@ -1,4 +1,4 @@
-// Recognises the shape of a file of vectors by its members, and reads it. The loader calls it for each parsed file.
+// Recognises the shape of a file of vectors by its members, and reads it. The loader, load.ts, calls it.
 import * as z from 'zod/mini';
 import { isJsonObject, type JsonObject, defined } from '../../codec/members.ts';
 import {
@@ -101,7 +101,9 @@ interface Shape {
   readonly described: string;
   readonly fits: (json: JsonObject) => boolean;
   readonly read: (json: JsonObject, context: ShapeContext) => readonly ReadCase[];
-  /** The other members of such a file, in addition to its vectors; absent if the file is one single vector. */
+  /**
+   * The members of a file of this shape, including its lists of vectors; absent if such a file is one single vector.
+   */
   readonly members?: readonly string[];
 }
 
@@ -194,11 +196,14 @@ export function keysIn(json: unknown): readonly JsonObject[] | undefined {
 /** True for a JWK Set. It may be in the same folder as vectors, but contains none. */
 export function isKeySet(json: unknown): json is { readonly keys: readonly JsonObject[] } {
   if (!isJsonObject(json) || keysIn(json) === undefined || shapeOf(json)) return false;
-  // If another member is a list of objects, it might contain vectors.
+  // A file is no key set if another member is a list of objects, because that list might contain vectors.
   return Object.keys(json).every((name) => name === 'keys' || !isListOfObjects(json[name]));
 }
 
-/** Reports the other members of a file of vectors. A list that is not read may contain further vectors. */
+/**
+ * Reports the unknown members of a file of vectors. An unknown list becomes a case that fails, because it may contain
+ * further vectors.
+ */
 function restOf(json: JsonObject, members: readonly string[], context: ShapeContext): readonly ReadCase[] {
   const read = readOr(context.stem, context, () => skipUnknown(json, '', [...members, 'keys'], context));
   return read ? [read] : [];
@@ -209,7 +214,7 @@ const MOST_MEMBERS = 8;
 
 /** Returns the reason why a file with a list of objects cannot be judged; undefined if it has no such list. */
 function unknownVectors(json: JsonObject): string | undefined {
-  // If the file has keys too, the list may be a misspelt list of vectors.
+  // A file that has `keys` too gets an error instead, because its list may be vectors under a misspelt name.
   const lists = Object.hasOwn(json, 'keys') ? [] : Object.entries(json);
   const [list] = lists.filter(([, value]) => isListOfObjects(value));
   const [first] = list ? (list[1] as readonly unknown[]).filter(isJsonObject) : [];

@@ -1,5 +1,5 @@
-// Reads vectors of HMAC senders, bearer senders, and envelopes. Envelopes are sent with a bearer token. index.ts calls
-// it for files of these shapes.
+// Reads vectors of HMAC senders, bearer senders, and envelopes. Envelopes are sent with a bearer token. The file
+// index.ts calls this one for files of these shapes.
 import * as z from 'zod/mini';
 import { defined, isJsonObject, type JsonObject, present } from '../../codec/members.ts';
 import { protocolFor } from '../../shared/wire-names.ts';
@@ -33,17 +33,16 @@ import {
   type ShapeContext,
 } from './read-shape.ts';
 
-/** The sender of a file, with its legacy authentication. */
+/** The sender of all vectors in a file, with its legacy authentication. */
 interface Registered {
   readonly scheme: 'hmac' | 'bearer';
   readonly secret: string;
   readonly previousSecret?: string;
   readonly url?: string | undefined;
-  /** The edition of the vector, if the vector names one. */
   readonly edition?: string | undefined;
 }
 
-/** Makes the case of one delivery of a legacy sender. */
+/** Makes the case of one delivery of a sender with HMAC or bearer authentication. */
 function deliveryCase(
   kind: DeliveryCase['kind'],
   name: string,
@@ -79,10 +78,10 @@ function headersWith(
   return Object.fromEntries([...kept, ...given]);
 }
 
-/** The members that vectors of both schemes have. */
+/** The members that vectors of HMAC and of bearer senders have in common. */
 const DELIVERY = { headers: optional.object, ...RAW_BODY, expected: z.optional(z.unknown()) };
 const SIGNATURE = ['expected_signature', 'signature'] as const;
-/** The names of the receiver's time, in Unix seconds. */
+/** The names of the member with the receiver's time, in Unix seconds. */
 const CLOCK = ['reference_now', 'current_time'] as const;
 const secondsOrText = z.union([z.number(), z.string()], 'Unix seconds');
 const HMAC = z.object({
@@ -98,7 +97,7 @@ type GivenHmac = z.output<typeof HMAC>;
 
 /**
  * Returns the expectation in `expected_verifier_action`, `expected`, or both. If both are absent, a vector of
- * `rejection_vectors` must be refused. For any other vector only the digest is compared.
+ * `rejection_vectors` must be refused. Any other vector must then have a valid HMAC, whatever its body contains.
  */
 function hmacExpectation(given: GivenHmac, refused: boolean, context: ShapeContext): Expectation {
   const { expected_verifier_action: action, expected } = given;
@@ -119,7 +118,7 @@ function hmacCase(
 ): DeliveryCase {
   const given = read(HMAC, vector, '', context, 'may have others');
   const { hmacSignatureHeader, hmacTimestampHeader } = protocolFor(context.protocol);
-  // If the timestamp is not a number, the vector needs a `reference_now`.
+  // Without a reference time, the vector's `timestamp` is the receiver's time, so it must be a number.
   const nowMs = Number(given[aliasOf(vector, name, CLOCK) ?? 'timestamp']) * 1000;
   if (!Number.isFinite(nowMs)) throw new VectorError('reference_now is missing: expected Unix seconds');
   const [member] = SIGNATURE;
@@ -135,14 +134,13 @@ function hmacCase(
  * The lists of vectors in an HMAC file. Those in `rejection_vectors` must be refused, unless a vector says otherwise.
  */
 const DELIVERIES = ['vectors', 'rejection_vectors'] as const;
-/** The list of secrets that a receiver must refuse. */
+/** The member with the list of secrets that a receiver must refuse. */
 const SECRETS = 'secret_rejection_vectors';
-/** The part about the duties of signers. */
+/** The member with vectors about the duties of signers. Such vectors cannot be judged here. */
 const SIGNERS = 'signer_side';
 
 /** The lists by which an HMAC file is recognised. */
 export const HMAC_LISTS: readonly string[] = [...DELIVERIES, SECRETS];
-/** The members of an HMAC file. */
 export const HMAC_MEMBERS: readonly string[] = ['secret', 'previous_secret', 'url', ...HMAC_LISTS, SIGNERS];
 
 function secretCase({ secret }: JsonObject, name: string, context: ShapeContext): SecretCase | NotJudgedCase {
@@ -151,7 +149,10 @@ function secretCase({ secret }: JsonObject, name: string, context: ShapeContext)
   return { kind: 'secret', name, file: context.file, secret };
 }
 
-/** Returns one case for each vector about signers. If the part is not a list, returns one case for the whole part. */
+/**
+ * Returns one case for each vector in the member `signer_side`. If that member is not a list, returns one case for the
+ * whole member.
+ */
 function signerCases(json: JsonObject, context: ShapeContext): readonly ReadCase[] {
   const part = present(json, SIGNERS);
   const reason = `${SIGNERS}: vectors of signers have no known form`;
@@ -201,7 +202,7 @@ export function readBearer(json: JsonObject, context: ShapeContext): readonly Re
 /** The token with which envelopes are sent, so that they need no signature. */
 const TOKEN = 'a-token-of-the-vectors-for-envelopes';
 
-/** The body of an envelope: `payload`, which is serialised, or `raw_body`, which is used byte for byte. */
+/** The members with an envelope's body: `payload`, which is serialised, or `raw_body`, which is used byte for byte. */
 const ENVELOPE = { payload: z.optional(z.unknown()), ...RAW_BODY, edition: optional.text };
 const POSITIVE = z.object({
   ...ENVELOPE,
@@ -235,8 +236,8 @@ const envelopeBody = (vector: JsonObject, name: string): Uint8Array =>
     : bodyOf(parse(z.object(RAW_BODY), vector), name);
 
 /**
- * Puts the first copy of an event before another copy. The second one must then be accepted without being handled
- * again.
+ * Adds a first request, with the copy of the event in another vector. This vector's own copy must then be accepted as a
+ * duplicate, without being handled again.
  */
 function afterFirst(delivery: DeliveryCase, id: string, json: JsonObject): DeliveryCase {
   const { positive = [] } = parse(z.object({ positive: optional.objects }), json);

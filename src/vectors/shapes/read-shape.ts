@@ -10,7 +10,6 @@ import { ConfigError } from '../../shared/errors.ts';
 import { type NotJudgedCase, type UnreadableCase, VectorError } from '../vector-case.ts';
 import type { Setup, VectorRequest, VectorSender } from '../subject.ts';
 
-/** The context in which a file is read. */
 export interface ShapeContext {
   /** The file, for messages and results. */
   readonly file: string;
@@ -19,11 +18,11 @@ export interface ShapeContext {
   readonly protocol: string | undefined;
   /** The edition for vectors that name none. */
   readonly edition: EditionName;
-  /** True if the caller has given that edition. */
+  /** True if the caller has set the option `edition`. */
   readonly isEditionGiven?: boolean;
-  /** The keys of the `keys.json` beside the file; empty if there is none. */
+  /** Returns the keys in the file `keys.json` beside the file of vectors; an empty list if there is no such file. */
   readonly keys: () => readonly Jwk[];
-  /** Translates an expected error code of the file. */
+  /** Translates an expected error code of the file to a code of this library. */
   readonly codeOf: (code: string) => string;
   /** The names of members that the caller declares to be comments. */
   readonly ignore?: ReadonlySet<string>;
@@ -38,7 +37,7 @@ export const DEFAULT_NOW_MS = 1_790_000_000_000;
 
 const encoder = new TextEncoder();
 
-/** The type of a member for each schema below. */
+/** For each schema in `required`, the type of the values that it accepts. */
 interface Members {
   readonly text: string;
   readonly texts: readonly string[];
@@ -96,7 +95,7 @@ function isHeaders(value: unknown): boolean {
 
 type Shape = Readonly<Record<string, z.ZodMiniType>>;
 
-/** Returns the same schema under several names. */
+/** Returns an object that has the same schema under several names. */
 export function each<N extends string, S extends z.ZodMiniType>(
   names: readonly N[],
   schema: S,
@@ -136,11 +135,14 @@ export function parse<S extends Shape>(
   throw missing(at(where, String(issue?.path[0])), issue?.message ?? 'another value');
 }
 
-/** Members that only inform a reader, by their names. */
+/** Matches the names of members that only inform a reader. */
 const COMMENTS =
   /^(?:[$_].*|x[-_].*|id|name|title|summary|description|comments?|notes?|remarks?|rationale|reasons?|reject_reason|black_box_behaviou?r|rfc9421_error_code|why|explanation|references?|spec|spec_references?|rules?|rule_refs?|links?|tags?|category|group|section|author|source|since|version|introduced|license|copyright|generated(?:_by|_at)?)$/i;
 
-/** Words in the names of members that state an expectation, or a state to set up before. */
+/**
+ * Words in the names of members that state an expectation, or the state of the receiver before the vector. Members with
+ * such a word must not be skipped.
+ */
 const DECIDING: ReadonlySet<string> = new Set(
   [
     'expect expected expects expectation expectations must should shall assert assertion assertions',
@@ -179,8 +181,8 @@ const notRead = (name: string, why: string, known: readonly string[]): VectorErr
   );
 
 /**
- * Skips and reports further members of an object. It refuses members whose names contain a deciding word, and lists,
- * which may contain further vectors.
+ * Skips and reports unknown members of an object. It refuses members whose names contain a word of `DECIDING`, and
+ * lists, which may contain further vectors.
  * @throws VectorError with the name of such a member.
  */
 export function skipUnknown(
@@ -198,8 +200,8 @@ export function skipUnknown(
 }
 
 /**
- * Parses an object that may have no members except these and comments. With `others` it may have more, which
- * `skipUnknown` handles.
+ * Parses an object that may have only the schema's members and comments. If `others` is set, `skipUnknown` decides
+ * about further members.
  * @throws VectorError for a member that is missing, wrong or unknown.
  */
 export function read<S extends Shape>(
@@ -218,7 +220,7 @@ export function read<S extends Shape>(
 
 /**
  * Parses an object of a published kind, whose authors may add members. Unknown members are skipped and reported, even
- * if their names contain a deciding word.
+ * if their names contain a word of `DECIDING`.
  * @throws VectorError for a member that is missing or wrong.
  */
 export function passUnknown<S extends Shape>(
@@ -331,12 +333,12 @@ export function readEach<C>(
   });
 }
 
-/** Returns the result of reading. If reading throws, returns a case that fails with the reason. */
+/** Returns the result of `readOne`. If `readOne` throws, returns a case that fails with the reason. */
 export function readOr<C>(name: string, { file }: ShapeContext, readOne: () => C): C | UnreadableCase {
   try {
     return readOne();
   } catch (error) {
-    // An unknown edition is thrown as a ConfigError, but it is an error of the vector too.
+    // An unknown edition in a vector throws a ConfigError, which is reported like any error of the vector.
     if (!(error instanceof VectorError) && !(error instanceof ConfigError)) throw error;
     return { kind: 'unreadable', name, file, reason: `${file}: ${name}: ${error.message}` };
   }

@@ -1,5 +1,5 @@
-// Reads vectors of signatures and of sequences: their senders, their keys, and the state of the receiver. The reader of
-// shapes calls it; `proto-webhooks explain` uses `setupOf`.
+// Reads vectors of signatures and of sequences: their senders, their keys, and the state of the receiver. The file
+// index.ts calls this one; `proto-webhooks explain` uses `setupOf`.
 import * as z from 'zod/mini';
 import { defined, isJsonObject, type JsonObject } from '../../codec/members.ts';
 import type { Jwk } from '../../crypto/engine.ts';
@@ -30,7 +30,7 @@ import {
   type ShapeContext,
 } from './read-shape.ts';
 
-/** The members about the sender. */
+/** The schema of the members about the sender. */
 const SENDER = z.object({
   agent_url: optional.text,
   jwks_ref: optional.texts,
@@ -44,7 +44,7 @@ const SENDER = z.object({
 
 type GivenSender = z.output<typeof SENDER>;
 
-/** The members of a vector about its senders, and about the receiver's state before the vector. */
+/** The schemas of a vector's members about its senders, and about the receiver's state before the vector. */
 const SETUP = {
   ...SENDER.shape,
   senders: optional.objects,
@@ -54,8 +54,8 @@ const SETUP = {
 const GIVEN = z.object(SETUP);
 
 /**
- * Returns the keys in `jwks_override`. It has JWKs by `kid`, or it is a JWK Set or the array of one, which replaces all
- * keys.
+ * Returns the keys in `jwks_override`. An object of JWKs by `kid` adds or replaces keys. A JWK Set, or the array of
+ * one, replaces all keys: then `all` is true.
  */
 function overriddenKeys({ jwks_override: override = {} }: GivenSender): {
   readonly keys: readonly Jwk[];
@@ -170,7 +170,7 @@ const STATE = z.object({
 const NONCE = z.object({ keyid: required.text, nonce: required.text });
 const LIST = z.object({ revoked_kids: optional.texts });
 
-/** Returns the state in `test_harness_state`. */
+/** Returns the receiver's state in `test_harness_state`: used nonces, key ids at their limit, and revoked keys. */
 function stateOf(
   state: JsonObject,
   context: ShapeContext,
@@ -206,7 +206,7 @@ export function setupOf(
 }
 
 const OUTCOME = ['expected_outcome', 'expected'] as const;
-/** The members that all vectors of one file may share. */
+/** The members that all vectors of one file may have in common, beside the list of vectors. */
 const SHARED = { ...SETUP, reference_now: required.seconds };
 const VECTOR = z.object({
   ...SHARED,
@@ -218,15 +218,20 @@ const VECTOR = z.object({
 
 const msOf = (unixSeconds: number): number => Math.round(unixSeconds * 1000);
 
-/** Returns the verdict that the name of the file's folder gives; undefined if it gives none. */
+/**
+ * Returns the verdict that the name of the file's folder gives (`positive` or `negative`); undefined if it gives none.
+ */
 function placedIn(file: string): boolean | undefined {
   const place = /(?:^|[/\\])(positive|negative)[/\\][^/\\]*$/.exec(file)?.[1];
   return place === undefined ? undefined : place === 'positive';
 }
 
-/** The codes for signed requests. They differ from those of webhooks in their first word. */
+/**
+ * Matches the codes for signed requests, which begin with `request_`. The codes for webhooks begin with `webhook_`
+ * instead.
+ */
 export const OF_REQUESTS: RegExp = /^request_/;
-/** The tag of signed requests, which this library does not accept. */
+/** Matches the tag of signed requests, which this library does not accept. */
 const REQUEST_TAG = /;\s*tag="[^"]*request-signing[^"]*"/;
 
 /** True if a vector is about a signed request, and not a webhook. */
@@ -235,12 +240,12 @@ function isOfRequests({ headers }: VectorRequest, { authentic, code }: Expectati
   return isMeant && REQUEST_TAG.test(fieldValue(headerFields(headers), 'signature-input') ?? '');
 }
 
-/** The edition since which keys of requests verify webhooks (src/shared/editions.ts). */
+/** The edition since which keys for signed requests may also sign webhooks (src/shared/editions.ts). */
 const REQUEST_KEYS_SINCE: EditionName = '3.1';
 
 /**
- * If a webhook must verify with a key that is only for requests, and no edition is named, returns the setup with that
- * edition.
+ * Gives edition 3.1 to each sender that has only keys for signed requests. Otherwise returns the setup unchanged: if an
+ * edition is named, or if the webhook need not verify.
  */
 function editionBy(setup: Setup, json: JsonObject, { authentic }: Expectation, context: ShapeContext): Setup {
   const isNamed = context.isEditionGiven === true || json['edition'] !== undefined;
@@ -275,7 +280,7 @@ function signatureCase(json: JsonObject, name: string, context: ShapeContext): D
     file,
     setup: editionBy(setup, json, expected, context),
     steps: [{ request, nowMs, handlerFails: false, expected }],
-    // The published base is empty if the request has none.
+    // An empty `expected_signature_base` means that the request has no signature base.
     ...(signatureBase !== undefined && signatureBase !== '' && { signatureBase }),
   };
 }
@@ -305,7 +310,7 @@ const RECEIVER = z.object({
   challenge: z.optional(z.enum(['accept', 'refuse'], '"accept" or "refuse"')),
 });
 
-/** Returns the receiver's configuration in `receiver`. */
+/** Returns the configuration of the receiver, from the member `receiver` of a sequence. */
 function receiverOf(
   json: JsonObject,
   context: ShapeContext,
