@@ -93,8 +93,8 @@ const waitMs = (frequency: Frequency, tries: number): number =>
   Math.min(FIRST_WAIT_MS[frequency] * 2 ** Math.min(tries - 1, 10), DAY_MS);
 
 /**
- * From this number of failed requests on, a missing report waits for hours. Report periods with different waits may
- * then be joined, because a somewhat different wait does no harm.
+ * The number of failed requests from which on the next request for a missing report is hours away. From then on,
+ * neighbouring periods are joined into one request even if their waits differ: some hours' difference does no harm.
  */
 const MANY_TRIES = 5;
 

@@ -38,7 +38,7 @@ const integer = z.nullish(z.int());
 /** Matches characters that no URL contains (RFC 3986 §2), or that would end an HTML attribute. */
 const NOT_IN_URL = /[\s\p{Cc}"<>\\^`{|}]/u;
 
-/** Accepts an https URL, from which a page may load an image. */
+/** Accepts an https URL that may stand in the HTML of a page, e.g. as the address of a badge's image. */
 const httpsUrl = z
   .string()
   .check(z.refine((url) => /^https:/i.test(url) && URL.canParse(url) && !NOT_IN_URL.test(url)));

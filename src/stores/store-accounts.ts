@@ -54,7 +54,7 @@ export interface StateClaim {
    * is again the `from` of its first change.
    */
   readonly from?: string;
-  /** Present if the event says that the state is over. */
+  /** Present if the event says that the state has ended, e.g. that the impairment is resolved. */
   readonly ended?: true;
   /** The media buy that the event names. */
   readonly mediaBuyId?: string;

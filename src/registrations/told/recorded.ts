@@ -176,9 +176,9 @@ function noteMediaBuy(
 }
 
 /**
- * Returns the time at which a media buy ended, Unix ms; undefined: it runs. The time is `endedAt`, or the time at which
- * the row was closed after the flight. Otherwise it is the end that a webhook reported (`endSaid`): without requests to
- * the seller, no other end is known.
+ * Returns the time at which a media buy ended, Unix ms; undefined if no end is known. An end that the seller answered
+ * (`endedAt`) comes first, then the closing of the row after the flight. Last comes the end that a webhook reported
+ * (`endSaid`): before the seller has answered, it is the only one known.
  */
 export const endOf = (
   { list }: RegistrationRow,

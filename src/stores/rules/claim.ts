@@ -34,9 +34,9 @@ interface Claimant extends Lessee {
 }
 
 /**
- * The result of a request for a lease; `record` is the record as it was written. `suspect`: not leased, because only a
- * caller with `takesSuspects` may lease it, after `putOffMs`. `busy`: nothing was written, because `holder` holds the
- * task.
+ * The result of a request for a lease; `record` is the record as it was written. `suspect`: not leased, because the
+ * caller lacks `takesSuspects` or the record's wait (`putOffMs`) is not over. `busy`: nothing was written, because
+ * `holder` holds the task.
  */
 type Claimed =
   | { readonly kind: 'won' | 'died' | 'stale' | 'suspect'; readonly record: RecordRow }

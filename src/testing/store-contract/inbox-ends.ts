@@ -364,8 +364,8 @@ export const inboxTaskCases: Cases = {
     await kit.accept(second);
     await leaseOne(kit, { owner: 'dies' });
     await leaseNone(kit);
-    // Nobody leases the first event in all this time, so it no longer blocks the task. A worker that asked earlier
-    // would have got the first event.
+    // The first event holds the task for at most ten minutes after its lease expired, if no worker leases it. A worker
+    // that asked within them would have got it.
     kit.advance(LEASE_MS + 600_001);
     await kit.win({ key: key(2), task: 't' });
     await leaseNone(kit);
