@@ -314,14 +314,14 @@ function createLocationCache({ raiseAlarm, now }: LocateOptions): LocationCache 
   return {
     cached: before,
     find: async (sender, files, start) => {
-      const known = before(sender, files, start);
+      const [known, at] = [before(sender, files, start), now()];
       if (known !== undefined) return known;
-      const { location, alarm } = await findLocation(sender, files, now());
+      const { location, alarm } = await findLocation(sender, files, at);
       // Meanwhile another delivery may have evaluated the same files and raised the alarm. The cache holds results,
       // not promises, because on some runtimes a request must not wait for another request's I/O.
       if (alarm !== undefined && before(sender, files, start) === undefined) raiseAlarm(alarm);
       const locations = judged.get(files.listing) ?? new Map<string, CachedLocation>();
-      const until = nextChange(files, now());
+      const until = nextChange(files, at);
       locations.set(keyOf(sender, start), { configured: files.configured, location, until });
       judged.set(files.listing, locations);
       return location;

@@ -183,6 +183,24 @@ describe('an operator is authorized for a time', () => {
     expect(isFound).toEqual([false, true, true, false]);
   });
 
+  test('a change while the file is judged counts for the next delivery', async () => {
+    for (const [change, ok] of [
+      [from, true],
+      [until, false],
+    ] as const) {
+      const changesAt = Date.parse(change);
+      for (let early = 1; early <= 8; early += 1) {
+        let now = changesAt - early;
+        // Each reading of the clock is 1 ms later.
+        const clock = (): number => now++;
+        const { locate } = web({ [brandJsonUrl]: house({ valid_from: from, valid_until: until }) }, clock);
+        await locate(sender);
+        now = changesAt + 60_000;
+        expect((await locate(sender)).ok).toBe(ok);
+      }
+    }
+  });
+
   test('a time that cannot be read is none', async () => {
     for (const valid_until of ['soon', 7, {}]) {
       const { locate } = web({ [brandJsonUrl]: house({ valid_until }) });
