@@ -152,13 +152,18 @@ const NONCONFORMING: ReadonlySet<WarningCode> = new Set<WarningCode>([
   'context_mismatch',
 ]);
 
-/** Raises alarms for the mistakes of an event that is about to be handled. */
-export function announceEvent(event: Event, raiseAlarm: RaiseAlarm): void {
+/**
+ * Raises alarms for the mistakes of an event that is about to be handled.
+ * @param read the event as its delivery was read. For a wrong token in that, `checkToken` has raised the alarm.
+ */
+export function announceEvent(event: Event, raiseAlarm: RaiseAlarm, read: Event = event): void {
   const { sender, idempotencyKey: key } = event;
-  for (const { code, message } of event.warnings) {
+  for (const warning of event.warnings) {
+    const { code, message } = warning;
     if (NONCONFORMING.has(code))
       raiseAlarm({ code: 'nonconforming_sender', sender, key, warning: code, message });
     // The check against the token of a registered call (`ofEvent`) only adds this warning. So its alarm is raised here.
-    if (code === 'token_mismatch') raiseAlarm({ code, sender, key, message });
+    if (code === 'token_mismatch' && !read.warnings.includes(warning))
+      raiseAlarm({ code, sender, key, message });
   }
 }

@@ -90,7 +90,7 @@ async function eventWithMore(
     ...accountOf(first, flags),
   });
   const event = codes.length === 0 ? known : await warned(known, codes);
-  announceEvent(event, raiseAlarm);
+  announceEvent(event, raiseAlarm, first);
   if (!resultSchemas) return event;
   const { parseResult } = await import('../events/reading.ts');
   return parseResult(event, resultSchemas);

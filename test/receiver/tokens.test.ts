@@ -88,6 +88,22 @@ describe.each(STORES)('a token beside a signature, on %s (verification.md §6.9)
     expect(JSON.stringify([warning.alarms, refusing.alarms, outcome])).not.toContain(TOKEN);
   });
 
+  it('a mismatch is one alarm: the next one, a minute later, has none left out', async () => {
+    let clock = Date.now();
+    const at = await open({}, { now: () => clock });
+    for (let n = 0; n < 2; n += 1) {
+      const payload = payloads.tool('completed', { task_id: `task-${n}` });
+      const outcome = await at.deliver(payload, { ...carrying(`${TOKEN}0`), now: () => clock });
+      expect(said(outcome)).toBe('accepted 200');
+      clock += 61_000;
+    }
+    expect(warnings(at)).toEqual([['token_mismatch'], ['token_mismatch']]);
+    expect(at.alarms.map(({ code, suppressed }) => [code, suppressed])).toEqual([
+      ['token_mismatch', undefined],
+      ['token_mismatch', undefined],
+    ]);
+  });
+
   it('a mismatch uses up no nonce: the same bytes are accepted once the token is registered', async () => {
     const shared = store();
     const before = await open({ onMismatch: 'refuse' }, { store: shared });

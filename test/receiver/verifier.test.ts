@@ -88,6 +88,27 @@ const burnsOf = () => {
 };
 
 describe('a verifier (admission.md §2.18)', () => {
+  it('raises one alarm for a wrong token, and none when the delivery is committed', async () => {
+    const { publicJwk } = await sellerKey();
+    const notificationToken = { token: 'tok_0123456789abcdef0123456789abcdef' };
+    let clock = Date.now();
+    const at = await verifying({
+      senders: [{ agentUrl: AGENT, pins: [publicJwk], notificationToken }],
+      now: () => clock,
+    });
+    for (let n = 0; n < 2; n += 1) {
+      const headers = { 'X-A2A-Notification-Token': 'another-token-of-32-characters-00' };
+      const found = taken(await at.verify(await at.sign(undefined, { headers, now: () => clock })));
+      expect(found.event.warnings.map(({ code }) => code)).toEqual(['token_mismatch']);
+      expect(said(await found.commit())).toBe(ACCEPTED);
+      clock += 61_000;
+    }
+    expect(at.alarms.map(({ code, suppressed }) => [code, suppressed])).toEqual([
+      ['token_mismatch', undefined],
+      ['token_mismatch', undefined],
+    ]);
+  });
+
   it('gives the event of a receiver, and the answer once it is committed', async () => {
     const at = await verifying();
     const signed = await at.sign(payloads.tool('completed'));

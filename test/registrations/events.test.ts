@@ -150,6 +150,26 @@ describe.each(CASES)('mode %s on %s', (mode, name) => {
     expect(mismatches()).toBe(1);
   });
 
+  it('raises one alarm for each mismatch, in whichever transport: none is left out', async () => {
+    let clock = Date.now();
+    const made = await open({ now: () => clock });
+    const { operationId } = await begun('task-1', { token: true });
+    const send = async (payload: object, sign: object): Promise<string[]> => {
+      const signed = await made.sign(payload, { ...sign, now: () => clock });
+      expect(said(await made.send(signed))).toBe('accepted 200');
+      const { event } = await handled.next();
+      clock += 61_000;
+      return codes(event);
+    };
+    const wrong = told(operationId, 'task-1', { token: 'another one' });
+    const push = payloads.agent('working', { taskId: 'task-1', metadata: {} });
+    expect(await send(wrong, {})).toEqual(['token_mismatch']);
+    await send(push, { headers: { 'X-A2A-Notification-Token': 'another one' } });
+    await send(told(operationId, 'task-1', { token: 'a third one' }), {});
+    const mismatches = made.alarms.filter(({ code }) => code === 'token_mismatch');
+    expect(mismatches.map(({ suppressed }) => suppressed)).toEqual([undefined, undefined, undefined]);
+  });
+
   it('compares the token in the header of an agent’s push, before admission', async () => {
     const made = await open();
     const { agentRequest } = await begun('task-1', { token: true });
