@@ -72,7 +72,7 @@ async function look(
   const { max, senders, alone: suspects = false } = asked;
   const since = performance.now();
   const wanted = { suspects, max, holdMs: HOLD_MS, longestMs: FAR_WAIT_MS, senders, after: turn.last };
-  const found = await dueRows(backend, wanted, hasSome(taken));
+  const found = await dueRows(backend, wanted, taken);
   if (!found) return 0;
   shared.clock.seen(found.now, since);
   taken.nextDueMs = found.nextDueMs;
@@ -83,7 +83,7 @@ async function look(
   const { came, faults } = await leaseFound({ result: found, since }, backend, shared, asked);
   for (const one of came) take(one, taken);
   if (faults.length === 0) return found.due.length;
-  if (!hasSome(taken)) throw faults[0];
+  requireSome(taken, faults[0]);
   return 0;
 }
 
@@ -104,7 +104,10 @@ function lookAgainFor(taken: Taken, leaseMs: number): void {
   if (taken.events.length > 0) taken.nextDueMs = Math.min(taken.nextDueMs ?? Infinity, leaseMs);
 }
 
-const hasSome = ({ events, died }: Taken): boolean => events.length + died.length > 0;
+/** @throws the error, unless a query has leased or ended events: the caller must learn of these. */
+function requireSome({ events, died, stale }: Taken, error: unknown): void {
+  if ([...events, ...died, ...stale].length === 0) throw error;
+}
 
 function take({ event, dead, stale, isSuspected }: Looked, taken: Taken): void {
   if (event) taken.events.push(event);
@@ -127,19 +130,15 @@ function resultOf({ events, died, stale, nextDueMs, suspectDue }: Taken): LeaseD
 type Asked = LeaseDueRequest & { readonly since: number };
 
 /**
- * Queries due events. Returns undefined if the query fails after other events were leased or became DEAD, so that the
- * caller still learns of these. Otherwise rejects with the error.
+ * Queries due events. Returns undefined if the query fails after other events were leased or ended, so that the caller
+ * still learns of these. Otherwise rejects with the error.
  */
-async function dueRows(
-  backend: Backend,
-  request: DueRequest,
-  hasSome: boolean,
-): Promise<DueResult | undefined> {
+async function dueRows(backend: Backend, request: DueRequest, taken: Taken): Promise<DueResult | undefined> {
   try {
     return await backend.due(request);
   } catch (error) {
-    if (hasSome) return undefined;
-    throw error;
+    requireSome(taken, error);
+    return undefined;
   }
 }
 

@@ -1,6 +1,12 @@
 import { describe, expect, it } from 'vitest';
 import { Fault } from '../../../src/index.ts';
-import { type AcceptResult, type Backend, type LoadResult, storeOf } from '../../../src/stores/index.ts';
+import {
+  type AcceptRequest,
+  type AcceptResult,
+  type Backend,
+  type LoadResult,
+  storeOf,
+} from '../../../src/stores/index.ts';
 import {
   capped,
   driven,
@@ -88,6 +94,34 @@ describe('a failing backend', () => {
       throw down;
     };
     await expect(a.inbox.lease(leaseRequest('worker'))).rejects.toThrow('down');
+  });
+
+  it('tells a worker what went stale, though the next query for due events fails', async () => {
+    let queries = 0;
+    const { a } = await driven({
+      of: (backend) => ({
+        ...backend,
+        due: (request) => {
+          queries += 1;
+          return queries === 1 ? backend.due(request) : Promise.reject(down);
+        },
+      }),
+    });
+    const keepingEnd = ({ event, ...request }: AcceptRequest): AcceptRequest => ({
+      ...inbox(request),
+      ...(event?.task && {
+        event: { ...event, terminalHash: 'end', task: { ...event.task, keepsEnd: true } },
+      }),
+    });
+    // It came before the end of its task, but is newer.
+    await a.store.accept(keepingEnd(status(key(1), 'task', 2)));
+    await a.store.accept(keepingEnd(status(key(2), 'task', 1, true)));
+    const { events, stale } = await a.inbox.lease(leaseRequest('worker', 2));
+    expect({ events, stale, queries }).toEqual({
+      events: [],
+      stale: [{ sender: SENDER, key: key(1) }],
+      queries: 2,
+    });
   });
 
   it('does not delay calls when a sweep fails', async () => {
