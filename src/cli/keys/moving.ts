@@ -68,11 +68,9 @@ export async function movingNotes(
     await placesOf(again, sender, options),
     await placesOf((kind, url) => documents.load(kind, url), sender, options),
   ];
-  const moved = [...second].find(([what, place]) => first.has(what) && first.get(what) !== place);
-  if (!moved) return [];
-  const [what, place] = moved;
-  const [was, is] = [first.get(what) ?? '', place].map((url) => printableName(url, MAX_URL_BYTES));
-  return [
-    `The location changes: ${what} ${was}, and at the second request ${is}. A receiver raises jwks_uri_moved each time, and has no copy if the new location is unreachable: ask the seller for one location.`,
-  ];
+  const moved = [...second].filter(([what, place]) => first.has(what) && first.get(what) !== place);
+  return moved.map(([what, place]) => {
+    const [was, is] = [first.get(what) ?? '', place].map((url) => printableName(url, MAX_URL_BYTES));
+    return `The location changes: ${what} ${was}, and at the second request ${is}. A receiver raises jwks_uri_moved each time, and has no copy if the new location is unreachable: ask the seller for one location.`;
+  });
 }

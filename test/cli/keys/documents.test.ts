@@ -144,18 +144,23 @@ it('keys check: explains pins without a purpose, and pins that the JWKS lacks, b
   expect(narrowed.faults).toEqual([]);
 });
 
+const BRAND_MOVES = 'brand.json at https://seller.example/.well-known/brand.json points to';
+const JWKS_MOVES = "the agent's jwks_uri is";
+const ADAGENTS_MOVES = 'adagents.json at https://publisher.example/.well-known/adagents.json points to';
+
 it.each([
-  ['nothing', undefined],
-  ['authoritative_location', 'brand.json at https://seller.example/.well-known/brand.json points to'],
-  ['jwks_uri', "the agent's jwks_uri is"],
-  ['adagents.json', 'adagents.json at https://publisher.example/.well-known/adagents.json points to'],
-])('keys check: notes what moves: %s', async (moving, note) => {
+  ['nothing', []],
+  ['authoritative_location', [BRAND_MOVES]],
+  ['jwks_uri', [JWKS_MOVES]],
+  ['adagents.json', [ADAGENTS_MOVES]],
+  ['authoritative_location, jwks_uri, adagents.json', [BRAND_MOVES, JWKS_MOVES, ADAGENTS_MOVES]],
+])('keys check: notes what moves: %s', async (moving, moves) => {
   const agentUrl = 'https://seller.example/mcp';
   const key = await keyNamed('k');
   let asked = 0;
   const moved = (what: string): string => {
     asked += 1;
-    return what === moving ? String(asked) : '';
+    return moving.includes(what) ? String(asked) : '';
   };
   const transport: KeyFetch = async (url) => {
     const { hostname, pathname } = new URL(url);
@@ -184,7 +189,7 @@ it.each([
   });
   expect(faults).toEqual([]);
   expect(notes.filter((text) => text.startsWith('The location changes'))).toEqual(
-    note === undefined ? [] : [expect.stringContaining(`The location changes: ${note} https://`)],
+    moves.map((move) => expect.stringContaining(`The location changes: ${move} https://`)),
   );
 });
 
