@@ -634,6 +634,34 @@ describe('apply (told.md §3.3)', () => {
     expect(process.alarms.filter(({ code }) => code === 'operation_refused')).toEqual([]);
   });
 
+  it('says so of a step that cannot be begun any more, because its update is not known by now', async () => {
+    world = movingWorld();
+    const old = await world.process({ baseUrl: OLD });
+    await world.buy(old, 'buy-1');
+    const process = await world.process();
+    await moves(process);
+    // The owner's own update comes first, and asks for more than an update of ours could repeat.
+    const of = { agentUrl: AGENT, edition: '3.1' } as const;
+    const webhook = await old.registrations.reportingWebhook(of, { frequency: 'daily' });
+    const made = await old.registrations.create({
+      ...of,
+      taskType: 'update_media_buy',
+      arguments: {
+        media_buy_id: 'buy-1',
+        reporting_webhook: { ...webhook, token: 'a-token-of-sixteen' },
+      },
+    });
+    await made.call();
+    await process.start();
+    await passUntil(world, async () => (await statesOf(process))[0] === 'refused');
+    const reason = expect.stringContaining('its metrics or further members are not known here');
+    expect(await allSteps(process)).toMatchObject([{ state: 'refused', reason }]);
+    expect(world.seller.updates()).toHaveLength(1);
+    expect(process.alarms).toMatchObject([
+      { code: 'operation_refused', sender: AGENT, mediaBuyId: 'buy-1', message: reason },
+    ]);
+  });
+
   it('goes on without a media buy that has become terminal', async () => {
     const process = await bought('conflict');
     world.seller.buy('buy-1').status = 'completed';

@@ -70,8 +70,9 @@ interface Begun {
 
 /** Begins a move that this process has reserved: creates the update, and calls the seller. */
 export async function begin(context: StepsContext, held: HeldRow, stopping: AbortSignal): Promise<void> {
-  const { registrations } = context;
-  const begun = await registrations.run(held.sender, (rows, now) => begunIn(rows, held, now));
+  const { registrations, raise } = context;
+  const { begun, refused } = await registrations.run(held.sender, (rows, now) => begunIn(rows, held, now));
+  if (refused) raise(alarmOf(held, refused));
   if (!begun || stopping.aborted) return;
   let operation: Operation | undefined;
   try {
@@ -84,19 +85,24 @@ export async function begin(context: StepsContext, held: HeldRow, stopping: Abor
   if (operation) await called(context, held, operation, stopping);
 }
 
-function begunIn(rows: RegistrationRows, held: HeldRow, now: number): Begun | undefined {
+function begunIn(
+  rows: RegistrationRows,
+  held: HeldRow,
+  now: number,
+): { readonly begun?: Begun; readonly refused?: RefusedStep } {
   const row = rows.get('move', held.id);
-  if (row?.list !== 'claimed' || row.dueAt !== held.dueAt) return undefined;
+  if (row?.list !== 'claimed' || row.dueAt !== held.dueAt) return {};
   const move = moveIn(row);
   const stream = buyOf(rows, held.id);
   const routes = ownRoutesIn(rows);
   const need = stream && needOf(stream, { routes, to: move.to });
   if (stream && need?.kind === 'update') {
-    return { move, stream, needed: need, seller: sellerOf(held.sender, routes) };
+    return { begun: { move, stream, needed: need, seller: sellerOf(held.sender, routes) } };
   }
-  rows.save(need?.kind === 'unknown' ? refusedRow(row, move, need.reason) : goneRow(row));
+  const refused = need?.kind === 'unknown' && { ...move, reason: need.reason };
+  rows.save(refused ? refusedRow(row, move, refused.reason) : goneRow(row));
   freeTurn(rows, held.sender, held.id, now);
-  return undefined;
+  return refused ? { refused } : {};
 }
 
 const refusedRow = (row: RegistrationRow, { operationId: _over, ...move }: Move, reason: string) =>
