@@ -1,6 +1,8 @@
 // Finds packages of the user's project, and makes database clients with them. `store.ts` and `telemetry.ts` use it, and
 // so do the commands that open a store.
+import type { EventEmitter } from 'node:events';
 import { createRequire } from 'node:module';
+import type { Socket } from 'node:net';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import type { MysqlPool } from '../stores/mysql.ts';
@@ -87,11 +89,21 @@ const MAKE: { readonly [K in keyof Clients]: (module: Package, options: ClientOp
     return { client: pool, end: () => pool.end() };
   },
   mysql(module, { url, connections, connectMs }) {
-    const createPool = named(module, 'createPool') as (
-      options: object,
-    ) => MysqlPool & { end(): Promise<void> };
+    type Pool = MysqlPool & { readonly pool: EventEmitter; end(): Promise<void> };
+    const createPool = named(module, 'createPool') as (options: object) => Pool;
     const pool = createPool({ uri: url, connectionLimit: connections, connectTimeout: connectMs });
-    return { client: pool, end: () => pool.end() };
+    const sockets = new Set<Socket>();
+    pool.pool.on('connection', ({ stream }: { readonly stream: Socket }) => {
+      sockets.add(stream);
+      stream.once('close', () => sockets.delete(stream));
+    });
+    const end = async (): Promise<void> => {
+      // A connection that was still being made rejects. Its error would hide the one of the store.
+      await pool.end().catch(quiet);
+      // The driver leaves it to the server to close connections. A silent server must not keep the process alive.
+      for (const socket of sockets) socket.unref();
+    };
+    return { client: pool, end };
   },
   redis(module, { url }) {
     type Client = RedisClient & Emitter & { disconnect(): void };

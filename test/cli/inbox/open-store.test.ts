@@ -3,10 +3,13 @@ import { readFileSync, readdirSync, writeFileSync } from 'node:fs';
 import { type AddressInfo, createServer } from 'node:net';
 import { DatabaseSync } from 'node:sqlite';
 import { Pool } from 'pg';
-import { describe, expect, inject, it } from 'vitest';
+import { describe, expect, inject, it, onTestFinished } from 'vitest';
 import { sqliteStore } from '../../../src/stores/sqlite.ts';
+import { testDatabase } from '../../stores/mysql-databases.ts';
+import { sharedMariadb } from '../../support/shared-mariadb.ts';
 import { sharedPostgres } from '../../support/shared-postgres.ts';
-import { cli } from '../run-cli.ts';
+import { startProxy } from '../../support/tcp-proxy.ts';
+import { cli, cliApart, type Ended } from '../run-cli.ts';
 import { tempFolder } from '../temp-folder.ts';
 
 /** Files that no receiver has stored in, each by what is in it. */
@@ -76,6 +79,39 @@ describe('inbox --postgres', () => {
     server.close();
     expect(code).toBe(2);
     expect(stderr).toMatch(/^proto-webhooks: .*waiting for a connection/);
+  });
+});
+
+describe('inbox --mysql', () => {
+  /** Through a proxy, whose server is silent from the first request with `text` in it on. */
+  const silentFrom = async (text: string): Promise<Ended> => {
+    const database = await testDatabase(await sharedMariadb(inject('shared')));
+    const url = new URL(database.url);
+    const proxy = await startProxy(Number(url.port), url.hostname);
+    // The program ends at the latest when its connections are closed.
+    onTestFinished(async () => {
+      await proxy.close();
+      await database.drop();
+    });
+    url.hostname = '127.0.0.1';
+    url.port = String(proxy.port);
+    const { struck } = proxy.arm('mute', text);
+    const ended = await cliApart(['inbox', 'list', '--mysql', url.href]);
+    await struck;
+    return ended;
+  };
+
+  it('a server that is silent at the end: the program ends all the same', async () => {
+    const quit = '\u0001\0\0\0\u0001';
+    expect(await silentFrom(quit)).toEqual({ code: 0, stdout: 'No dead events.\n', stderr: '' });
+  });
+
+  it('a server that is silent during the handshake: ends with the error of the store', async () => {
+    const { code, stderr } = await silentFrom('_client_name');
+    expect({ code, stderr }).toEqual({
+      code: 2,
+      stderr: expect.stringMatching(/^proto-webhooks: MySQL: waiting for a connection of the pool/),
+    });
   });
 });
 
