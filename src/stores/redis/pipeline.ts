@@ -104,7 +104,7 @@ export function pipelineOf(
   const batches = batchesOf(wire, options, running);
   let waiting = 0;
   const run = (call: Call, send: (job: RedisJob) => void): Promise<unknown> => {
-    if (waiting > WAITING_MOST) {
+    if (waiting >= WAITING_MOST) {
       return Promise.reject(new Fault('store_unavailable', 'Redis: too many calls are waiting for it.'));
     }
     waiting += 1;

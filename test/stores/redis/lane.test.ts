@@ -90,6 +90,22 @@ describe.each([
   });
 });
 
+it('10,000 calls may wait, and the next one is refused at once', async () => {
+  const server = await startServer(ON_DISK);
+  const connection = await connectionTo(server.port);
+  const { watch, release } = heldWatch();
+  const options = { timeoutMs: TIMEOUT_MS, waitTimeoutMs: TIMEOUT_MS, replicas: () => 0 };
+  const lane = laneOf(connection, { schema: KNOWN, kept: watch }, options);
+  const call = { script: SCRIPT, keys: [randomUUID()], args: [] };
+  const calls = await Promise.allSettled(Array.from({ length: 10_001 }, () => lane.run(call)));
+  const isRefused = calls.map((one) => one.status === 'rejected' && /too many calls/.test(`${one.reason}`));
+  expect([isRefused.indexOf(true), isRefused.filter(Boolean).length]).toEqual([10_000, 1]);
+  release();
+  await lane.idle();
+  connection.disconnect();
+  await server.remove();
+});
+
 describe('the check of the settings', () => {
   it('is waited for no longer than the call’s deadline', async () => {
     const server = await startServer(ON_DISK);
