@@ -634,6 +634,16 @@ describe('apply (told.md §3.3)', () => {
     expect(process.alarms.filter(({ code }) => code === 'operation_refused')).toEqual([]);
   });
 
+  it('says so where its seller takes no registration in an update, and the update fails', async () => {
+    const process = await bought('unregistered, fails');
+    await moves(process);
+    await passUntil(world, async () => (await statesOf(process))[0] === 'refused');
+    expect(baseIn(world.seller.buy('buy-1').reports)).toBe(OLD);
+    expect(process.alarms.filter(({ code }) => code === 'operation_refused')).toMatchObject([
+      { mediaBuyId: 'buy-1', message: expect.stringContaining('nobody pays') },
+    ]);
+  });
+
   it('says so of a step that cannot be begun any more, because its update is not known by now', async () => {
     world = movingWorld();
     const old = await world.process({ baseUrl: OLD });

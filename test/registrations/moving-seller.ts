@@ -63,8 +63,9 @@ export type Manner =
   | 'refuses'
   /** Over its share, for five minutes. */
   | 'busy'
-  /** It takes no registration in an update. */
-  | 'unregistered';
+  /** It takes no registration in an update; or that, and the task of the update fails. */
+  | 'unregistered'
+  | 'unregistered, fails';
 
 /** A configuration as the seller has it. */
 export type Config = JsonObject & { readonly url?: string };
@@ -202,7 +203,7 @@ export function movingSeller(clock: Pick<VirtualClock, 'sleep' | 'now'>): Moving
     const { manner } = seller.buy(task.mediaBuyId);
     if (manner === 'endless') return { ...of, status: 'working' };
     if (manner === 'empty') return { ...of, status: 'completed' };
-    if (manner === 'fails') {
+    if (manner.endsWith('fails')) {
       return { ...of, status: 'failed', error: { code: 'BUDGET_EXHAUSTED', message: 'nobody pays' } };
     }
     return { ...of, status: 'completed', result: applied(task.mediaBuyId, task.args) };
@@ -249,6 +250,10 @@ export function movingSeller(clock: Pick<VirtualClock, 'sleep' | 'now'>): Moving
   };
   type Way = (buy: SellerBuy, args: JsonObject, attempt: number, signal: AbortSignal) => unknown;
   const done: Way = (buy, args) => (old(buy, args) ? conflict() : applied(buy.id, args));
+  const unregistered = (args: JsonObject): void => {
+    if (args['push_notification_config'] !== undefined)
+      throw new SellerError('INVALID_REQUEST', 'no push_notification_config here');
+  };
   const MANNERS: Readonly<Record<Manner, Way>> = {
     done,
     late: async (buy, args, attempt, signal) => {
@@ -305,10 +310,12 @@ export function movingSeller(clock: Pick<VirtualClock, 'sleep' | 'now'>): Moving
       return done(buy, args, attempt, signal);
     },
     unregistered: (buy, args, attempt, signal) => {
-      if (args['push_notification_config'] !== undefined) {
-        throw new SellerError('INVALID_REQUEST', 'no push_notification_config here');
-      }
+      unregistered(args);
       return done(buy, args, attempt, signal);
+    },
+    'unregistered, fails': (buy, args) => {
+      unregistered(args);
+      return begun(buy, args, 'submitted');
     },
   };
   return seller;

@@ -270,10 +270,12 @@ function lookedIn(
 
 /**
  * True if a refused move raises no alarm here. A refused call has already raised an alarm, unless the refusal was
- * `CONFLICT`. If the seller accepts no webhook configuration in updates, no alarm is raised either.
+ * `CONFLICT`. If the update was done, but the seller accepts no webhook configuration in updates, no alarm is raised
+ * either.
  */
 const isTold = (operation: Stored | undefined): boolean =>
-  operation?.withoutConfig === true || (operation?.state === 'refused' && operation.refusal !== 'CONFLICT');
+  (operation?.withoutConfig === true && operation.status === 'completed') ||
+  (operation?.state === 'refused' && operation.refusal !== 'CONFLICT');
 
 /** A move that needs the current revision of its media buy before another update. */
 interface Asked {
