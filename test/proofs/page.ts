@@ -110,9 +110,10 @@ function details(codeNow: CodeNow): string {
     .join('\n\n');
 }
 
-/** One item a proof, in the packed page. */
+/** One item a proof of the packed page. */
 function items(codeNow: CodeNow): string {
   return proven(codeNow)
+    .filter(({ proof }) => proof.isPacked)
     .map(({ proof, rows, code }) => {
       const many = rows.length > 1 && proof.driven && !proof.adds ? `${rows.length} rows, each ` : '';
       return `- **${proof.title}**: ${many}${driven(rows, proof)}; ${found(rows, proof)} (${when(code, rows)}).`;

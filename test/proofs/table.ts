@@ -35,6 +35,8 @@ export interface Proof {
   readonly adds?: true;
   /** Figures that have to be 0, each with its words. */
   readonly found?: Readonly<Record<string, string>>;
+  /** True if the packed page has it: what a user's events went through. */
+  readonly isPacked?: true;
 }
 
 const KEPT = { lost: 'lost', completedTwice: 'completed twice', effectsTwice: 'effects twice' } as const;
@@ -91,6 +93,7 @@ export const PROOFS = {
     tests: 'test/reliability/kill/kill.test.ts',
     driven: { acknowledged: 'events', kills: 'kills', deaths: 'own deaths' },
     found: KEPT,
+    isPacked: true,
   },
   channels: {
     title: 'One task by webhook, answer and poll, under kills',
@@ -99,6 +102,7 @@ export const PROOFS = {
     only: 'handled and completed once',
     driven: { tasks: 'tasks', kills: 'kills', deaths: 'own deaths' },
     found: KEPT,
+    isPacked: true,
   },
   market: {
     title: 'Calls to a seller that fails in every way, both killed',
@@ -107,6 +111,7 @@ export const PROOFS = {
     only: 'each result is handled once',
     driven: { tasks: 'orders taken on', kills: 'kills', sellerKills: 'kills of the seller' },
     found: KEPT,
+    isPacked: true,
   },
   polling: {
     title: 'Pollers killed amid their polls',
@@ -115,6 +120,7 @@ export const PROOFS = {
     only: 'each task ends and is handled once',
     driven: { tasks: 'tasks', polls: 'polls', kills: 'kills' },
     found: { ...KEPT, overlapping: 'polls at once', crowding: 'over `perSeller`', afterEnd: 'after the end' },
+    isPacked: true,
   },
   'poll-hour': {
     title: 'An hour of polls by three processes',
@@ -127,12 +133,14 @@ export const PROOFS = {
     about: [...RECEIVING, ...STORES, 'reconcile', 'calls'],
     tests: 'test/reconcile/crash.test.ts',
     driven: { windows: 'windows', kills: 'kills', byPull: 'pulled' },
+    isPacked: true,
   },
   lives: {
     title: 'Impairments and ends: a market of 30 days, buyers killed',
     about: [...RECEIVING, ...STORES, 'reconcile', 'calls'],
     tests: 'test/reconcile/lives.test.ts',
     driven: { buys: 'media buys', judged: 'states judged', kills: 'kills' },
+    isPacked: true,
   },
   subscriptions: {
     title: 'A death at each step of a change of subscriptions',
@@ -147,6 +155,7 @@ export const PROOFS = {
     tests: 'test/reliability/moving/moving.test.ts',
     driven: { buys: 'media buys', updates: 'updates', events: 'events', starts: 'processes' },
     found: { ...KEPT, refused: 'authentic deliveries refused', unmoved: 'not moved' },
+    isPacked: true,
   },
   serve: {
     title: '`serve` and its sink, both killed',
@@ -155,6 +164,7 @@ export const PROOFS = {
     only: 'kill -9',
     driven: { acknowledged: 'events', killsOfServe: 'kills of serve', killsOfSink: 'of the sink' },
     found: { lost: 'lost', backwards: 'out of order', dead: 'DEAD' },
+    isPacked: true,
   },
   suspects: {
     title: 'Handlers that end their process, and a store that hangs',
@@ -176,6 +186,7 @@ export const PROOFS = {
     tests: 'test/reliability/runs',
     driven: { events: 'events', faults: 'faults' },
     found: { lost: 'lost', twice: 'twice' },
+    isPacked: true,
   },
   rolling: {
     title: 'Two builds deployed over each other under load',
@@ -188,6 +199,7 @@ export const PROOFS = {
     tests: 'test/reliability/memory',
     only: 'holds no more',
     driven: { events: 'events', growthKiB: 'KiB more than after the first 50,000' },
+    isPacked: true,
   },
   faults: {
     title: 'Stores that fail in every way that they have',
@@ -206,6 +218,7 @@ export const PROOFS = {
     driven: { inputs: 'inputs', minutes: 'minutes of key documents' },
     adds: true,
     found: { findings: 'findings' },
+    isPacked: true,
   },
   doors: {
     title: 'SIGTERM at each door',
