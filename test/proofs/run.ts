@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { writeProofPages } from './page.ts';
 import { addRows, codesNow, type ProofRow } from './results.ts';
-import { proofNamed, PROOF_NAMES } from './table.ts';
+import { type Proof, proofNamed, PROOF_NAMES } from './table.ts';
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
@@ -61,14 +61,14 @@ function told(file: string): ReadonlyMap<string, Figures> {
 
 /** @returns how many tests did not pass. */
 async function prove(name: string): Promise<number> {
-  const { tests, only } = proofNamed(name) as { tests: string; only?: string };
+  const { tests, only, form = 'long' }: Proof = proofNamed(name);
   const pattern = values.only ?? only;
   const folder = mkdtempSync(join(tmpdir(), 'proto-webhooks-proof-'));
   const report = join(folder, 'report.json');
   const figures = join(folder, 'figures.jsonl');
   const flags = ['--reporter=default', '--reporter=json', `--outputFile.json=${report}`, '--maxWorkers=1'];
   const args = ['vitest', 'run', tests, ...flags, ...(pattern === undefined ? [] : ['-t', pattern])];
-  const env = { ...process.env, TEST_FORM: 'long', PROOF_FIGURES: figures };
+  const env = { ...process.env, TEST_FORM: form, PROOF_FIGURES: figures };
   spawnSync('npx', args, { env, stdio: 'inherit' });
   const { testResults } = JSON.parse(readFileSync(report, 'utf8')) as Report;
   const lines = told(figures);

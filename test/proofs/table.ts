@@ -27,6 +27,8 @@ export interface Proof {
   readonly about: readonly string[];
   /** A part of the tests' path, for vitest. */
   readonly tests: string;
+  /** `short` for tests that have one form, which `npm test` runs too. Absent: `long`. */
+  readonly form?: 'short' | 'long';
   /** A pattern of test names; absent: all of the files. */
   readonly only?: string;
   /** Figures that say what was driven, each with its words; absent: the tests that passed. */
@@ -81,6 +83,7 @@ export const PROOFS = {
     title: 'Races, each condition taken out',
     about: [...STORES],
     tests: 'races.test.ts',
+    form: 'short',
   },
   'crash-points': {
     title: 'A receiver dies at each store call, commit, effect and reply',
@@ -224,6 +227,7 @@ export const PROOFS = {
     title: 'SIGTERM at each door',
     about: [...RECEIVING],
     tests: 'test/adapters/sigterm.test.ts',
+    form: 'short',
   },
   runtimes: {
     title: 'One suite on every runtime',
