@@ -5,9 +5,10 @@ import { GENERATORS } from './codes.ts';
 import { randomOf } from '../reliability/processes/random.ts';
 import { ENDPOINTS } from './draft.ts';
 import { fuzz, openWarm } from './fuzz.ts';
-import { inputOf, inputWith } from './inputs.ts';
+import { ALL, inputOf, inputWith, UNSIGNED } from './inputs.ts';
 import { FAULTS, fuzzWith } from './planted.ts';
 import { TABLE_MUTATIONS } from './table-mutations.ts';
+import { BEARER_BESIDE } from './url-mutations.ts';
 import { WAYS } from './ways.ts';
 import { tell } from '../support/tell.ts';
 
@@ -70,6 +71,21 @@ it.each(inThisForm(TABLE_BY, ({ name, endpoint }) => name === 'verifier' || endp
     }
   },
 );
+
+it('a delivery without a signature whose bearer token was meant to stand beside it is one of another scheme', async () => {
+  const both = [UNSIGNED, BEARER_BESIDE].map((wanted) => ALL.find(({ name }) => name === wanted));
+  const input = inputWith(
+    both.filter((mutation) => mutation !== undefined),
+    'prefix',
+    randomOf(SEED),
+  );
+  expect(input.mutations).toEqual([UNSIGNED, BEARER_BESIDE]);
+  const [way] = WAYS;
+  if (!way) throw new Error('there is no way');
+  await using open = await openWarm(way, 'prefix', SEED);
+  const { code } = await open.deliver(input.request);
+  expect(input.expected).toEqual(new Set([code]));
+});
 
 it('what is sent in header fields is Latin-1, or doors would send something else than the direct call gets', () => {
   const beyond = /[\u0100-\uffff]/;

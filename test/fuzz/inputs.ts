@@ -6,7 +6,7 @@ import { LEGACY_MUTATIONS, SIGNATURE_FIELD } from './legacy-mutations.ts';
 import type { Mutation, Part } from './mutation.ts';
 import { SIGNED_MUTATIONS } from './mutations.ts';
 import { TABLE_MUTATIONS } from './table-mutations.ts';
-import { URL_MUTATIONS } from './url-mutations.ts';
+import { BEARER_BESIDE, URL_MUTATIONS } from './url-mutations.ts';
 
 /** A delivery, what was done to it, and what it may be answered. */
 export interface Input {
@@ -35,13 +35,16 @@ const ORDER: readonly Part[] = [
   'other',
 ];
 
-const ALL: readonly Mutation[] = [
+export const ALL: readonly Mutation[] = [
   ...TABLE_MUTATIONS,
   ...SIGNED_MUTATIONS,
   ...BODY_MUTATIONS,
   ...URL_MUTATIONS,
   ...LEGACY_MUTATIONS,
 ];
+
+/** The row of the table that has neither field of a signature. */
+export const UNSIGNED = 'unsigned';
 
 type Gives = Mutation['gives'];
 
@@ -79,8 +82,12 @@ function mutationsAt(endpoint: Endpoint, random: Random): readonly Mutation[] {
 
 function expectedOf(mutations: readonly Mutation[]): Input['expected'] {
   if (mutations.some(({ gives }) => gives === 'open')) return undefined;
-  const wrong: string[] = mutations.map(({ gives }) => gives).filter((gives) => gives !== 'taken');
   const has = (wanted: string): boolean => mutations.some(({ name }) => name === wanted);
+  // A bearer token alone is another scheme than the sender's (verification.md §2.23).
+  const isBearerAlone = has(UNSIGNED) && has(BEARER_BESIDE);
+  const wrong: string[] = mutations
+    .map(({ name, gives }) => (name === UNSIGNED && isBearerAlone ? 'webhook_mode_mismatch' : gives))
+    .filter((gives) => gives !== 'taken');
   if (has(REFUSED_PROOF) && has(SIGNATURE_FIELD)) wrong.push('webhook_signature_header_malformed');
   return new Set(wrong.length === 0 ? ['taken'] : wrong);
 }

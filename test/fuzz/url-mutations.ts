@@ -73,9 +73,11 @@ const TOKENS: readonly Omit<Mutation, 'part' | 'endpoints'>[] = [
   },
 ];
 
+export const BEARER_BESIDE = 'a bearer token beside the signature';
+
 const SCHEMES: readonly Omit<Mutation, 'part' | 'endpoints'>[] = [
   {
-    name: 'a bearer token beside the signature',
+    name: BEARER_BESIDE,
     gives: 'taken',
     after: adding('Authorization', 'Bearer a-token'),
   },

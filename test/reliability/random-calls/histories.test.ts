@@ -4,21 +4,21 @@ import type { Store } from '../../../src/index.ts';
 import { BROKEN } from './any-order/broken.ts';
 import { expectSomeOrder } from './at-once.ts';
 import { EVENT_CALLS, type Form } from './calls.ts';
-import { expectHistories, FIXED_SEED, floorOf, type Verdict } from './histories.ts';
+import { expectHistories, FIXED_SEED, floorOf, TIMES, type Verdict } from './histories.ts';
 import { MEMORY } from './in-process.ts';
 import { expectSameAnswers } from './one-by-one.ts';
 import type { Subject } from './subject.ts';
 
 describe('random histories', () => {
-  /** Histories of which the first so many are given up. */
+  /** Histories of which so many are given up, and all of these as often as this form makes them. */
   const givingUp = (givenUp: number, count: number): Promise<number> => {
     let made = 0;
-    const judge = async (): Promise<Verdict> => ((made += 1) <= givenUp ? 'given up' : 'judged');
+    const judge = async (): Promise<Verdict> => ((made += 1) <= TIMES * givenUp ? 'given up' : 'judged');
     return expectHistories({ name: 'a test', histories: fc.nat(), judge, count, seed: FIXED_SEED });
   };
 
   it('fail if none was judged', async () => {
-    await expect(givingUp(20, 20)).rejects.toThrow('a test: 0 histories judged, 20 given up');
+    await expect(givingUp(20, 20)).rejects.toThrow(`a test: 0 histories judged, ${20 * TIMES} given up`);
   });
 
   it('fail if none was made', async () => {
@@ -26,8 +26,10 @@ describe('random histories', () => {
   });
 
   it('fail if more than a tenth was given up, and pass with a tenth', async () => {
-    await expect(givingUp(3, 20)).rejects.toThrow('a test: 17 histories judged, 3 given up');
-    expect(await givingUp(2, 20)).toBe(20);
+    await expect(givingUp(3, 20)).rejects.toThrow(
+      `a test: ${17 * TIMES} histories judged, ${3 * TIMES} given up`,
+    );
+    expect(await givingUp(2, 20)).toBe(20 * TIMES);
     expect([0, 1, 9, 10, 11, 20].map(floorOf)).toEqual([1, 1, 9, 9, 10, 18]);
   });
 

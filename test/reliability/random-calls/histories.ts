@@ -12,7 +12,7 @@ export const FIXED_SEED = 648;
 export const SEED: number = LONG ? Date.now() % 2 ** 31 : FIXED_SEED;
 
 /** The long form makes so many times the histories of the others. */
-const LONGER = 30;
+export const TIMES: number = LONG ? 30 : 1;
 
 /** Of the histories, at least so many have to be judged: a tenth may be given up, and of none nothing is shown. */
 export const floorOf = (made: number): number => Math.max(1, Math.ceil(made * 0.9));
@@ -36,7 +36,7 @@ export interface RandomHistories<H> {
  */
 export async function expectHistories<H>(random: RandomHistories<H>): Promise<number> {
   const { name, histories, judge, count, seed = SEED } = random;
-  const numRuns = LONG ? LONGER * count : count;
+  const numRuns = TIMES * count;
   const verdicts: Record<Verdict, number> = { judged: 0, 'given up': 0 };
   if (numRuns > 0) {
     await fc.assert(
