@@ -77,7 +77,10 @@ export const ROWS_ONLY: readonly (readonly [RegExp, string])[] = [
     /^reliability\/runs\/(failover-watched|frozen-transaction)\.test\.ts$/,
     'settings and transaction in stores/*',
   ],
-  [/^reliability\/memory\//, 'calls/memory and keys/memory; caps and retention in the contract of each store'],
+  [
+    /^reliability\/memory\//,
+    'calls/memory and keys/memory; caps and retention in the contract of each store',
+  ],
   [/^reliability\/suspects\//, 'inbox/suspects, the contract of each store, and poisons of the model'],
 ];
 
