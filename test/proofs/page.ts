@@ -14,7 +14,7 @@ export const OLD = ', of an earlier commit';
 const NUMBER = new Intl.NumberFormat('en-US');
 
 /** A figure is a number, or a list of which the length counts. */
-function numberOf(value: unknown): number | undefined {
+export function numberOf(value: unknown): number | undefined {
   if (Array.isArray(value)) return value.length;
   return typeof value === 'number' ? value : undefined;
 }
