@@ -54,7 +54,7 @@ function found(rows: readonly ProofRow[], proof: Proof): string {
 
 function timeOf(rows: readonly ProofRow[]): string {
   const seconds = rows.reduce((sum, row) => sum + row.seconds, 0);
-  return seconds < 120 ? `${seconds} s` : `${Math.round(seconds / 60)} min`;
+  return seconds < 120 ? `${Math.ceil(seconds)} s` : `${Math.round(seconds / 60)} min`;
 }
 
 const each = (values: readonly string[]): string => [...new Set(values)].join(', ');

@@ -82,7 +82,7 @@ async function prove(name: string): Promise<number> {
     .filter(({ status }) => status === 'passed')
     .map(({ ancestorTitles, title, duration = 0 }): ProofRow => {
       const test = [...ancestorTitles, title].join(' > ');
-      const seconds = Math.round(duration / 1000);
+      const seconds = Math.round(duration / 100) / 10;
       return { test: nameOf(test), date, commit, code, machine, seconds, figures: lines.get(test) ?? {} };
     });
   await addRows(name, rows);
