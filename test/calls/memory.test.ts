@@ -1,12 +1,8 @@
 import { setImmediate } from 'node:timers/promises';
-import { setFlagsFromString } from 'node:v8';
-import { runInNewContext } from 'node:vm';
 import { expect, it } from 'vitest';
 import { mcpCaller } from '../../src/registrations/mcp.ts';
 import { listening } from '../adapters/raw-client.ts';
-
-setFlagsFromString('--expose-gc');
-const collect = runInNewContext('gc') as () => void;
+import { collect } from '../support/collect.ts';
 
 const MIB = 1_048_576;
 /** 200,000 values of 2 bytes on the wire, some 4 MiB in memory. */

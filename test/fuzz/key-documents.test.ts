@@ -1,6 +1,4 @@
 import { setImmediate } from 'node:timers/promises';
-import { setFlagsFromString } from 'node:v8';
-import { runInNewContext } from 'node:vm';
 import { expect, it } from 'vitest';
 import type { Jwk, KeyFetch } from '../../src/index.ts';
 import { MINUTE, publicJwk, senderEntry, setup, START } from '../keys/setup.ts';
@@ -8,11 +6,9 @@ import { FORM } from '../reliability/form.ts';
 import { type Random, randomOf } from '../reliability/processes/random.ts';
 import { tell } from '../support/tell.ts';
 import { noisy } from './noise.ts';
+import { collect } from '../support/collect.ts';
 
 /* A seller whose documents change by the minute, for days: what it does to others, to the process, and to itself. */
-
-setFlagsFromString('--expose-gc');
-const collect = runInNewContext('gc') as () => void;
 
 /** Of the clock that the test moves, and how often at least each outcome is reached. */
 const { minutes, atLeast, seed } = {

@@ -1,13 +1,9 @@
-import { setFlagsFromString } from 'node:v8';
 import { setImmediate } from 'node:timers/promises';
-import { runInNewContext } from 'node:vm';
 import { expect, test } from 'vitest';
 import type { KeyFetch } from '../../src/index.ts';
 import type { SenderEntry } from '../../src/for-tests.ts';
 import { type Bench, MINUTE, publicJwk, senderEntry, setup } from './setup.ts';
-
-setFlagsFromString('--expose-gc');
-const collect = runInNewContext('gc') as () => void;
+import { collect } from '../support/collect.ts';
 
 /** What is reachable now, MiB. A turn of the event loop first: until it ends, what weak references were asked for is held. */
 async function heldMiB(): Promise<number> {

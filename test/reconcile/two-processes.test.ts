@@ -1,6 +1,4 @@
 import { setImmediate as turn } from 'node:timers/promises';
-import { setFlagsFromString } from 'node:v8';
-import { runInNewContext } from 'node:vm';
 import { afterEach, describe, expect, inject, it } from 'vitest';
 import type { Event } from '../../src/events/index.ts';
 import type { Store } from '../../src/index.ts';
@@ -13,6 +11,7 @@ import { testSchema } from '../stores/postgres-schemas.ts';
 import { tempFile } from '../stores/sqlite-files.ts';
 import { sharedPostgres } from '../support/shared-postgres.ts';
 import { BUY, buy, declares, impairment, type Process, streamOf, world, type World } from './kit.ts';
+import { collect } from '../support/collect.ts';
 
 const MINUTE_MS = 60_000;
 const BEGIN = '2026-03-02T00:00:00Z';
@@ -216,8 +215,6 @@ describe.each(GROUNDS)('%s: two processes with handles of their own', (_name, ne
   }, 300_000);
 });
 
-setFlagsFromString('--expose-gc');
-const collect = runInNewContext('gc') as () => void;
 const MIB = 1_048_576;
 const MANY = 10_000;
 const IMPAIRED = 50;
