@@ -5,7 +5,7 @@ import { Pool } from 'pg';
 import type { Event } from '../../../src/events/index.ts';
 import { createReceiver } from '../../../src/index.ts';
 import { reconcilerOf } from '../../../src/reconcile/for-tests.ts';
-import { createRegistrations } from '../../../src/registrations/index.ts';
+import { createRegistrations, SellerError } from '../../../src/registrations/index.ts';
 import type { Store } from '../../../src/stores/index.ts';
 import { mysqlStore } from '../../../src/stores/mysql.ts';
 import { postgresStore } from '../../../src/stores/postgres.ts';
@@ -13,7 +13,7 @@ import { redisStore } from '../../../src/stores/redis.ts';
 import { sqliteStore } from '../../../src/stores/sqlite.ts';
 import type { StoreLocation } from '../../reliability/processes/stores.ts';
 import { SILENT_LOGGER } from '../../support/silent-logger.ts';
-import { type Asked, type Buying, type Told, URL } from './wire.ts';
+import { type Answer, type Asked, type Buying, type Told, URL } from './wire.ts';
 
 /*
  * A process of the buyer: a receiver, a worker and a reconciler on a shared store. Its clock stands where the market has set it, and
@@ -53,7 +53,7 @@ function storeAt(at: StoreLocation): Store {
 }
 
 let count = 0;
-const waiting = new Map<number, (answer: { readonly value?: unknown; readonly error?: string }) => void>();
+const waiting = new Map<number, (answer: Answer) => void>();
 
 const tell = (told: Told): void => void process.send?.(told);
 
@@ -62,10 +62,10 @@ function ask(question: Extract<Told, { kind: 'question' }>['question']): Promise
   count += 1;
   const id = count;
   return new Promise((resolve, reject) => {
-    waiting.set(id, ({ value, error }) => {
+    waiting.set(id, ({ value, error, code }) => {
       waiting.delete(id);
       if (error === undefined) resolve(value);
-      else reject(new Error(error));
+      else reject(code === undefined ? new Error(error) : new SellerError(code, error));
     });
     tell({ kind: 'question', id, question });
   });
@@ -102,6 +102,8 @@ const reconciler = reconcilerOf(
     schedule: ({ mediaBuyId }) => buys.get(mediaBuyId)?.schedule,
     // What impairs media buys is another market's: ../market/live.ts.
     snapshotMs: 86_400_000,
+    // Those that ended are judged until the market's end.
+    keepMs: 500 * 86_400_000,
   },
   // Its clock is moved by others: it looks as often as it can.
   { sleep: (ms, signal) => wait(Math.min(ms, 25), undefined, { signal }).catch(() => undefined), lookMs: 25 },

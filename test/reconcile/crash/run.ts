@@ -8,6 +8,7 @@ import { vi } from 'vitest';
 import type { Outcome, SeenEvents } from '../../../src/index.ts';
 
 import type { Account } from '../../../src/reconcile/index.ts';
+import { SellerError } from '../../../src/registrations/index.ts';
 import { signDelivery } from '../../../src/sender/sign.ts';
 import { type Child, launch } from '../../reliability/processes/child.ts';
 import { type Random, randomOf } from '../../reliability/processes/random.ts';
@@ -114,7 +115,8 @@ async function fleet(
       try {
         reply = { kind: 'answer', id: told.id, value: answer(told.question) };
       } catch (error) {
-        reply = { kind: 'answer', id: told.id, error: String(error) };
+        const code = error instanceof SellerError ? { code: error.code } : {};
+        reply = { kind: 'answer', id: told.id, error: String(error), ...code };
       }
       if (!process.isGone) child.process.send(reply);
       if (dies()) setTimeout(() => kill(process), random.below(8));

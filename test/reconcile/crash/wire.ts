@@ -36,10 +36,12 @@ export type Question =
     }
   | { readonly what: 'handle'; readonly event: Event };
 
-interface Answer {
+export interface Answer {
   readonly id: number;
   readonly value?: unknown;
   readonly error?: string;
+  /** The code of a SellerError. */
+  readonly code?: string;
 }
 
 export type Told =

@@ -14,13 +14,22 @@ const DAY = 24 * 60 * MINUTE;
 /** A change of the buy is noticed within a day, if nothing else tells of it. */
 const NOTICED = DAY + 30 * MINUTE;
 
+interface Pulled {
+  readonly key: string;
+  /** When the seller was asked for it. */
+  readonly askedAt: number;
+  /** It is this window, and not one by another clock that has the same date. */
+  readonly isExact: boolean;
+}
+
 interface State {
   readonly buy: Buy;
   readonly window: Window;
   /** Keys of its events that the store has taken, with when. */
   readonly stored: Map<string, number>;
-  /** `isExact`: it is this window, and not one by another clock that has the same date. */
-  readonly pulled: { key: string; at: number; isExact: boolean }[];
+  readonly pulled: Pulled[];
+  /** When the seller was last asked for it while it was missing. */
+  askedAt: number;
   /** Events that are no revisions, by what they said. */
   readonly said: { key: string; repeated: boolean; isFirst: boolean }[];
   /** The seller said that its data come later, and the receiver has it. */
@@ -108,6 +117,7 @@ export function createTruth(buys: readonly Buy[], prompt: number = 15 * MINUTE):
         window,
         stored: new Map(),
         pulled: [],
+        askedAt: -Infinity,
         said: [],
         later: 0,
         isDone: false,
@@ -178,9 +188,11 @@ export function createTruth(buys: readonly Buy[], prompt: number = 15 * MINUTE):
     { key, at, isExact }: { readonly key: string; readonly at: number; readonly isExact: boolean },
   ): void => {
     if (isExact && state.pulled.length > 0) say(`${nameOf(state)}: pulled twice`);
-    if (isExact && state.stored.size > 0) say(`${nameOf(state)}: pulled though it came`);
+    // What the seller was asked for while it was missing may come before the handler of the pulled event runs.
+    const wasAsked = state.askedAt > -Infinity;
+    if (isExact && state.stored.size > 0 && !wasAsked) say(`${nameOf(state)}: pulled though it came`);
     if (isExact && at < dueOf(state)) say(`${nameOf(state)}: pulled at ${iso(at)}, before it was due`);
-    state.pulled.push({ key, at, isExact });
+    state.pulled.push({ key, askedAt: state.askedAt, isExact });
   };
   /** An event is handled: what it says of a window. @param report absent where it was pulled. */
   const told = (
@@ -202,6 +214,8 @@ export function createTruth(buys: readonly Buy[], prompt: number = 15 * MINUTE):
       say(`${nameOf(state)}: ${key} says it is of ${is.start} to ${is.end}`);
     }
     if (!isFirst) return;
+    // A pulled report whose window has come by then is a duplicate, and no event.
+    if (is.repeated && !report) say(`${nameOf(state)}: pulled event ${key} is a repeated one`);
     if (is.repeated) repeated += 1;
     if (report?.type === 'adjusted' || report?.type === 'window_update') state.hasRevision = true;
     else state.said.push({ key, repeated: is.repeated, isFirst: state.said.length === 0 });
@@ -217,9 +231,10 @@ export function createTruth(buys: readonly Buy[], prompt: number = 15 * MINUTE):
       if (known) reports.set(report.key, { ...known, report });
     },
     asked: (buy, now) => {
+      const missing = (byBuy.get(buy.id) ?? []).filter((state) => isMissing(state, now));
+      for (const state of missing) state.askedAt = now;
       if (isUnclear(buy)) return;
       if (buy.lifetimeOnly === 'declared') say(`${iso(now)} ${buy.id}: asked for what nobody can answer`);
-      const missing = (byBuy.get(buy.id) ?? []).filter((state) => isMissing(state, now));
       if (missing.length === 0) say(`${iso(now)} ${buy.id}: asked for delivery where nothing is missing`);
     },
     delivered: (report, { isStored, code }) => {
@@ -281,6 +296,7 @@ export function createTruth(buys: readonly Buy[], prompt: number = 15 * MINUTE):
       for (const state of states.values()) {
         state.stored.clear();
         state.pulled.length = 0;
+        state.askedAt = -Infinity;
         state.said.length = 0;
         state.later = 0;
         state.isDone = false;
@@ -370,7 +386,7 @@ export function createTruth(buys: readonly Buy[], prompt: number = 15 * MINUTE):
             `${nameOf(state)}: ${firsts} of ${state.said.length} events are first ones: ${JSON.stringify(state.said)}`,
           );
         }
-        for (const { at } of state.pulled.filter(({ isExact }) => isExact)) {
+        for (const { askedAt: at } of state.pulled.filter(({ isExact }) => isExact)) {
           const { buy, window } = state;
           const isLate = at > Math.max(dueOf(state), window.dataAt, rebuiltAt) + prompt;
           const wasAway = isAway(buy, dueOf(state));
@@ -380,7 +396,7 @@ export function createTruth(buys: readonly Buy[], prompt: number = 15 * MINUTE):
           // Asked for in vain before: the next try is up to a day later.
           const wasInVain = window.dataAt > dueOf(state);
           if (isLate && !wasAway && !wasUnknown && !wasInVain)
-            say(`${nameOf(state)}: pulled at ${iso(at)}, due ${iso(dueOf(state))}`);
+            say(`${nameOf(state)}: asked for at ${iso(at)}, due ${iso(dueOf(state))}`);
         }
       }
     },
