@@ -80,6 +80,10 @@ export function resolveOptions(options: ReceiverOptions): Config {
 
 /** Completes options whose names and shapes were checked. @throws ConfigError with the fix in the message. */
 export function configOf(options: AnyOptions): Config {
+  // A runtime that is too old would fail at each delivery.
+  if (!('withResolvers' in Promise)) {
+    throw new ConfigError('This runtime is too old. Use Node >= 22.13, or a current Bun, Deno or workerd.');
+  }
   const {
     mode = OPTIONS.mode.standard,
     hostCheck = OPTIONS.hostCheck.standard,

@@ -61,6 +61,29 @@ describe(`the package on Node ${OLD_NODE.version}`, () => {
     });
   });
 
+  it.each([
+    [
+      'createReceiver',
+      "{ publicUrl: 'https://buyer.example/hook', senders: [{ agentUrl: 'https://seller.example/mcp' }], store: memoryStore(), handlers: { other: () => undefined } }",
+    ],
+    [
+      'createVerifier',
+      "{ publicUrl: 'https://buyer.example/hook', senders: [{ agentUrl: 'https://seller.example/mcp' }] }",
+    ],
+  ])('%s is a ConfigError that names the Node to use', async (name, options) => {
+    const load = `const { ${name} } = await import('proto-webhooks'); const { memoryStore } = await import('proto-webhooks/memory');`;
+    const tell = '({ name, message }) => console.log(JSON.stringify({ name, message }))';
+    const { code, stdout } = await onOldNode(
+      '-e',
+      `(async () => { ${load} ${name}(${options}); })().catch(${tell})`,
+    );
+    expect(code).toBe(0);
+    expect(JSON.parse(stdout)).toEqual({
+      name: 'ConfigError',
+      message: expect.stringContaining('Use Node >= 22.13, or ') as string,
+    });
+  });
+
   const LINE = `this is Node ${OLD_NODE.version}. Expected Node ${manifest.engines.node.replace('>=', '>= ')}.`;
 
   it.each([
