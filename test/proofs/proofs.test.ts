@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { fingerprints } from './code.ts';
 import { numberOf, OLD, PROOF_PAGES, proofPageText } from './page.ts';
-import { rowsOf } from './results.ts';
+import { after, type ProofRow, rowsOf, withoutRowIn } from './results.ts';
 import { PROOF_NAMES, proofNamed } from './table.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
@@ -70,6 +70,31 @@ describe('the fingerprint of code', () => {
 
   it('fails for code that is not there', () => {
     expect(() => fingerprints(src)(['queues'])).toThrow(/ENOENT/);
+  });
+});
+
+describe('a run', () => {
+  const row = (test: string, commit: string): ProofRow => ({
+    test,
+    commit,
+    date: '2026-11-27',
+    code: '0123456789ab',
+    machine: '2 cores',
+    seconds: 1,
+    figures: {},
+  });
+  const before = { tests: ['a', 'b', 'gone'], rows: [row('a', '1'), row('b', '1'), row('gone', '1')] };
+
+  it('replaces the rows of its tests, and keeps those of tests that it left out', () => {
+    const is = after(before, { tests: ['a', 'b'], ran: ['b'], passed: [row('b', '2')] });
+    expect(is.rows).toEqual([row('a', '1'), row('b', '2')]);
+    expect(withoutRowIn(is)).toEqual([]);
+  });
+
+  it('leaves no row to a test that failed, whatever it came to before', () => {
+    const is = after(before, { tests: ['a', 'b', 'c'], ran: ['a', 'b'], passed: [row('b', '2')] });
+    expect(is.rows).toEqual([row('b', '2')]);
+    expect(withoutRowIn(is)).toEqual(['a', 'c']);
   });
 });
 

@@ -1,4 +1,4 @@
-// The results of the proofs: a file each, with a row for each test that passed.
+// The results of the proofs: a file each, with its tests, and a row for each test that passed.
 // Written by `npm run proofs`; read by `npm run check:figures` and by the pages.
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { format } from 'prettier';
@@ -26,16 +26,45 @@ const root = new URL('../../', import.meta.url);
 const src = new URL('src', root).pathname;
 const fileOf = (name: string): URL => new URL(`results/${name}.json`, import.meta.url);
 
-export function rowsOf(name: string): readonly ProofRow[] {
-  return existsSync(fileOf(name)) ? (JSON.parse(readFileSync(fileOf(name), 'utf8')) as ProofRow[]) : [];
+/** The result file of a proof. */
+interface Results {
+  /** The names of all tests that the proof had at its last run, also of those that did not run or failed. */
+  readonly tests: readonly string[];
+  readonly rows: readonly ProofRow[];
 }
 
-/** Replaces rows of the same tests, and keeps the others: a proof may be run a part at a time. */
-export async function addRows(name: string, rows: readonly ProofRow[]): Promise<void> {
-  const ran = new Set(rows.map(({ test }) => test));
-  const kept = rowsOf(name).filter(({ test }) => !ran.has(test));
-  const all = [...kept, ...rows].toSorted((a, b) => a.test.localeCompare(b.test));
-  writeFileSync(fileOf(name), await format(JSON.stringify(all), { parser: 'json', printWidth: 110 }));
+const NOT_RUN: Results = { tests: [], rows: [] };
+
+const resultsOf = (name: string): Results =>
+  existsSync(fileOf(name)) ? (JSON.parse(readFileSync(fileOf(name), 'utf8')) as Results) : NOT_RUN;
+
+export const rowsOf = (name: string): readonly ProofRow[] => resultsOf(name).rows;
+
+/** The tests of a proof that have no row: they failed at their last run, or did not run yet. */
+export const withoutRow = (name: string): readonly string[] => withoutRowIn(resultsOf(name));
+
+export const withoutRowIn = ({ tests, rows }: Results): readonly string[] =>
+  tests.filter((one) => !rows.some(({ test }) => test === one));
+
+/** What a run of a proof, or of a part of it, came to. */
+export interface ProofRun {
+  /** The names of all tests of the proof. */
+  readonly tests: readonly string[];
+  /** The names of those that ran. */
+  readonly ran: readonly string[];
+  /** A row for each of these that passed. */
+  readonly passed: readonly ProofRow[];
+}
+
+/** Replaces the rows of tests that ran, keeps those of other tests, and drops those of tests that are gone. */
+export function after({ rows }: Results, { tests, ran, passed }: ProofRun): Results {
+  const kept = rows.filter(({ test }) => tests.includes(test) && !ran.includes(test));
+  return { tests, rows: [...kept, ...passed].toSorted((a, b) => a.test.localeCompare(b.test)) };
+}
+
+export async function addRun(name: string, run: ProofRun): Promise<void> {
+  const text = JSON.stringify(after(resultsOf(name), run));
+  writeFileSync(fileOf(name), await format(text, { parser: 'json', printWidth: 110 }));
 }
 
 /** Returns a function that gives the fingerprint of the code that a proof is about, as it is now. */
