@@ -29,8 +29,8 @@ interface Report {
   readonly files: Readonly<Record<string, { readonly mutants: readonly { readonly status: string }[] }>>;
 }
 
-/** `receiver` has the tests of most stages. */
-const TESTS: readonly string[] = [...FOLDERS, 'receiver'];
+/** `subscriptions` tests a part of `registrations`, and files beside the folders a part of `shared`. */
+const TESTS = new RegExp(`^(?:(?:${FOLDERS.join('|')}|subscriptions)/|[^/]+$)`);
 
 // Not under node_modules, where vitest looks for no test.
 const CACHE = '.cache/stryker';
@@ -42,7 +42,7 @@ function mutationRun(mutate: readonly string[]): Report {
     mutate,
     testRunner: 'vitest',
     testFiles: testFiles('unit')
-      .filter((file) => TESTS.some((folder) => file.startsWith(`${folder}/`)))
+      .filter((file) => TESTS.test(file))
       .map((file) => `test/${file}`),
     coverageAnalysis: 'perTest',
     ignoreStatic: true,
