@@ -115,7 +115,9 @@ function items(codeNow: CodeNow): string {
   return proven(codeNow)
     .filter(({ proof }) => proof.isPacked)
     .map(({ proof, rows, code }) => {
-      const many = rows.length > 1 && proof.driven && !proof.adds ? `${rows.length} rows, each ` : '';
+      const [main = ''] = Object.keys(proof.driven ?? {});
+      const measured = rows.filter(({ figures }) => numberOf(figures[main]) !== undefined);
+      const many = measured.length > 1 && !proof.adds ? `${measured.length} rows, each ` : '';
       return `- **${proof.title}**: ${many}${driven(rows, proof)}; ${found(rows, proof)} (${when(code, rows)}).`;
     })
     .join('\n');

@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { fingerprints } from './code.ts';
 import { numberOf, OLD, PROOF_PAGES, proofPageText } from './page.ts';
-import { after, type ProofRow, rowsOf, withoutRowIn } from './results.ts';
+import { after, type ProofRow, rowsOf, type TestName, withoutRowIn } from './results.ts';
 import { PROOF_NAMES, proofNamed } from './table.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
@@ -74,8 +74,9 @@ describe('the fingerprint of code', () => {
 });
 
 describe('a run', () => {
+  const named = (test: string): TestName => ({ file: 'test/some.test.ts', test });
   const row = (test: string, commit: string): ProofRow => ({
-    test,
+    ...named(test),
     commit,
     date: '2026-11-27',
     code: '0123456789ab',
@@ -83,18 +84,32 @@ describe('a run', () => {
     seconds: 1,
     figures: {},
   });
-  const before = { tests: ['a', 'b', 'gone'], rows: [row('a', '1'), row('b', '1'), row('gone', '1')] };
+  const before = {
+    tests: ['a', 'b', 'gone'].map(named),
+    rows: [row('a', '1'), row('b', '1'), row('gone', '1')],
+  };
 
   it('replaces the rows of its tests, and keeps those of tests that it left out', () => {
-    const is = after(before, { tests: ['a', 'b'], ran: ['b'], passed: [row('b', '2')] });
+    const is = after(before, { tests: ['a', 'b'].map(named), ran: [named('b')], passed: [row('b', '2')] });
     expect(is.rows).toEqual([row('a', '1'), row('b', '2')]);
     expect(withoutRowIn(is)).toEqual([]);
   });
 
   it('leaves no row to a test that failed, whatever it came to before', () => {
-    const is = after(before, { tests: ['a', 'b', 'c'], ran: ['a', 'b'], passed: [row('b', '2')] });
+    const is = after(before, {
+      tests: ['a', 'b', 'c'].map(named),
+      ran: ['a', 'b'].map(named),
+      passed: [row('b', '2')],
+    });
     expect(is.rows).toEqual([row('b', '2')]);
-    expect(withoutRowIn(is)).toEqual(['a', 'c']);
+    expect(withoutRowIn(is)).toEqual(['a', 'c'].map(named));
+  });
+
+  it('tells tests of one name in two files apart', () => {
+    const other = { file: 'test/other.test.ts', test: 'a' };
+    const is = after(before, { tests: [named('a'), other], ran: [other], passed: [] });
+    expect(is.rows).toEqual([row('a', '1')]);
+    expect(withoutRowIn(is)).toEqual([other]);
   });
 });
 
@@ -103,6 +118,13 @@ describe('the results', () => {
     '%s: every row says of which commit, when and where it was run, and found nothing',
     (name) => {
       const { found = {} } = proofNamed(name);
+      for (const figure of rowsOf(name).length > 0 ? Object.keys(found) : []) {
+        const told = rowsOf(name).map(({ figures }) => numberOf(figures[figure]));
+        expect(
+          told.some((one) => one !== undefined),
+          figure,
+        ).toBe(true);
+      }
       for (const row of rowsOf(name)) {
         expect(row).toMatchObject({
           date: expect.stringMatching(/^20\d\d-\d\d-\d\d$/),

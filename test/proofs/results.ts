@@ -5,10 +5,16 @@ import { format } from 'prettier';
 import { proofNamed, PROOF_NAMES } from './table.ts';
 import { fingerprints } from './code.ts';
 
-/** One test of a proof that passed, with its figures. */
-export interface ProofRow {
-  /** The test's full name. */
+/** A test. */
+export interface TestName {
+  /** Its file's path in the repository: tests of several files may have one name. */
+  readonly file: string;
+  /** Its titles, without a seed that is new each time. */
   readonly test: string;
+}
+
+/** One test of a proof that passed, with its figures. */
+export interface ProofRow extends TestName {
   /** ISO 8601, the day. */
   readonly date: string;
   /** The commit that was checked out, abbreviated. */
@@ -28,8 +34,8 @@ const fileOf = (name: string): URL => new URL(`results/${name}.json`, import.met
 
 /** The result file of a proof. */
 interface Results {
-  /** The names of all tests that the proof had at its last run, also of those that did not run or failed. */
-  readonly tests: readonly string[];
+  /** All tests that the proof had at its last run, also of those that did not run or failed. */
+  readonly tests: readonly TestName[];
   readonly rows: readonly ProofRow[];
 }
 
@@ -41,25 +47,30 @@ const resultsOf = (name: string): Results =>
 export const rowsOf = (name: string): readonly ProofRow[] => resultsOf(name).rows;
 
 /** The tests of a proof that have no row: they failed at their last run, or did not run yet. */
-export const withoutRow = (name: string): readonly string[] => withoutRowIn(resultsOf(name));
+export const withoutRow = (name: string): readonly TestName[] => withoutRowIn(resultsOf(name));
 
-export const withoutRowIn = ({ tests, rows }: Results): readonly string[] =>
-  tests.filter((one) => !rows.some(({ test }) => test === one));
+const isIn = (some: readonly TestName[], { file, test }: TestName): boolean =>
+  some.some((one) => one.file === file && one.test === test);
+
+export const withoutRowIn = ({ tests, rows }: Results): readonly TestName[] =>
+  tests.filter((one) => !isIn(rows, one));
 
 /** What a run of a proof, or of a part of it, came to. */
 export interface ProofRun {
-  /** The names of all tests of the proof. */
-  readonly tests: readonly string[];
-  /** The names of those that ran. */
-  readonly ran: readonly string[];
+  /** All tests of the proof. */
+  readonly tests: readonly TestName[];
+  /** Those that should have run. */
+  readonly ran: readonly TestName[];
   /** A row for each of these that passed. */
   readonly passed: readonly ProofRow[];
 }
 
 /** Replaces the rows of tests that ran, keeps those of other tests, and drops those of tests that are gone. */
 export function after({ rows }: Results, { tests, ran, passed }: ProofRun): Results {
-  const kept = rows.filter(({ test }) => tests.includes(test) && !ran.includes(test));
-  return { tests, rows: [...kept, ...passed].toSorted((a, b) => a.test.localeCompare(b.test)) };
+  const kept = rows.filter((row) => isIn(tests, row) && !isIn(ran, row));
+  const inOrder = (a: TestName, b: TestName): number =>
+    a.test.localeCompare(b.test) || a.file.localeCompare(b.file);
+  return { tests: tests.toSorted(inOrder), rows: [...kept, ...passed].toSorted(inOrder) };
 }
 
 export async function addRun(name: string, run: ProofRun): Promise<void> {

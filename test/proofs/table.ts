@@ -18,6 +18,8 @@ const RECEIVING = [
 ] as const;
 const STORES = ['stores', 'states', 'windows'] as const;
 const CALLING = ['registrations', 'poll', 'calls'] as const;
+/** What every command of the command line runs. */
+const COMMAND_LINE = ['cli/main.ts', 'cli/program.ts', 'cli/shell.ts', 'cli/files.ts'] as const;
 
 /** A proof: tests that take too long for each day, and what they count. */
 export interface Proof {
@@ -47,7 +49,7 @@ const KEPT = { lost: 'lost', completedTwice: 'completed twice', effectsTwice: 'e
 export const PROOFS = {
   model: {
     title: 'Every state of the store’s rules',
-    about: ['stores/rules', 'stores/memory', 'stores/memory.ts'],
+    about: ['stores/rules', 'stores/memory', 'stores/memory.ts', 'states', 'windows'],
     tests: 'test/reliability/model.test.ts',
     only: 'nothing acknowledged is lost',
     driven: { states: 'states', steps: 'steps' },
@@ -55,7 +57,7 @@ export const PROOFS = {
   },
   plans: {
     title: 'Every state of plans on rows that others change',
-    about: ['stores/rules', 'stores/optimistic'],
+    about: ['stores/rules', 'stores/optimistic', 'states', 'windows'],
     tests: 'test/reliability/model-driver.test.ts',
     only: 'nothing acknowledged is lost',
     driven: { states: 'states', steps: 'steps' },
@@ -100,7 +102,7 @@ export const PROOFS = {
   },
   channels: {
     title: 'One task by webhook, answer and poll, under kills',
-    about: [...RECEIVING, ...STORES],
+    about: [...RECEIVING, ...STORES, 'registrations'],
     tests: 'test/reliability/channels',
     only: 'handled and completed once',
     driven: { tasks: 'tasks', kills: 'kills', deaths: 'own deaths' },
@@ -127,27 +129,29 @@ export const PROOFS = {
   },
   'poll-hour': {
     title: 'An hour of polls by three processes',
-    about: ['poll', 'registrations', 'stores/rules'],
+    about: [...RECEIVING, ...STORES, ...CALLING],
     tests: 'test/reliability/poll-hour',
+    only: 'polls each task once at a time',
     driven: { tasks: 'tasks', polls: 'polls' },
   },
   reports: {
     title: 'Report windows: a market of sellers, 13 months, buyers killed',
-    about: [...RECEIVING, ...STORES, 'reconcile', 'calls'],
+    about: [...RECEIVING, ...STORES, 'reconcile', 'registrations', 'calls'],
     tests: 'test/reconcile/crash.test.ts',
     driven: { windows: 'windows', kills: 'kills', byPull: 'pulled' },
     isPacked: true,
   },
   lives: {
-    title: 'Impairments and ends: a market of 30 days, buyers killed',
-    about: [...RECEIVING, ...STORES, 'reconcile', 'calls'],
+    title: 'Impairments and ends: a market of 30 days, buyers that die (simulated)',
+    about: [...RECEIVING, ...STORES, 'reconcile', 'registrations', 'calls'],
     tests: 'test/reconcile/lives.test.ts',
-    driven: { buys: 'media buys', judged: 'states judged', kills: 'kills' },
+    only: 'are to the buyer what they are to their sellers',
+    driven: { buys: 'media buys', judged: 'states judged', kills: 'deaths' },
     isPacked: true,
   },
   subscriptions: {
     title: 'A death at each step of a change of subscriptions',
-    about: ['registrations', 'calls', ...STORES],
+    about: [...RECEIVING, ...STORES, 'registrations', 'calls'],
     tests: 'test/subscriptions/crash.test.ts',
     driven: { deaths: 'deaths' },
     adds: true,
@@ -156,13 +160,14 @@ export const PROOFS = {
     title: 'URLs and credentials that move, both sides killed',
     about: [...RECEIVING, ...STORES, ...CALLING],
     tests: 'test/reliability/moving/moving.test.ts',
+    only: 'with kill -9 at every step',
     driven: { buys: 'media buys', updates: 'updates', events: 'events', starts: 'processes' },
     found: { ...KEPT, refused: 'authentic deliveries refused', unmoved: 'not moved' },
     isPacked: true,
   },
   serve: {
     title: '`serve` and its sink, both killed',
-    about: [...RECEIVING, ...STORES, 'serve', 'cli/serve'],
+    about: [...RECEIVING, ...STORES, 'serve', 'cli/serve', ...COMMAND_LINE],
     tests: 'test/reliability/serve/serve.test.ts',
     only: 'kill -9',
     driven: { acknowledged: 'events', killsOfServe: 'kills of serve', killsOfSink: 'of the sink' },
@@ -184,15 +189,41 @@ export const PROOFS = {
     found: KEPT,
   },
   failovers: {
-    title: "Failovers with `durability: { require: 'failover' }`",
+    title: "A failover of Postgres with `durability: { require: 'failover' }`",
     about: [...RECEIVING, ...STORES],
-    tests: 'test/reliability/runs',
+    tests: 'test/reliability/runs/failover-watched',
     driven: { events: 'events', faults: 'faults' },
     found: { lost: 'lost', twice: 'twice' },
     isPacked: true,
   },
+  'lost-stores': {
+    title: 'An empty store in place of the expected one',
+    about: [...RECEIVING, ...STORES],
+    tests: 'test/reliability/runs/amnesia',
+    driven: { events: 'events' },
+    found: { lost: 'lost', twice: 'twice' },
+  },
+  clocks: {
+    title: 'Clocks that are set back',
+    about: [...RECEIVING, ...STORES],
+    tests: 'test/reliability/runs/clock-back',
+    driven: { events: 'events' },
+    found: { lost: 'lost', twice: 'twice' },
+  },
+  frozen: {
+    title: 'Processes that freeze inside `ctx.transaction`',
+    about: [...RECEIVING, ...STORES],
+    tests: 'test/reliability/runs/frozen-transaction',
+    driven: { events: 'events' },
+    found: { lost: 'lost', twice: 'twice' },
+  },
+  unfair: {
+    title: 'A seller that fills the queue, beside another one',
+    about: [...RECEIVING, ...STORES],
+    tests: 'test/reliability/runs/unfair-seller',
+  },
   rolling: {
-    title: 'Two builds deployed over each other under load',
+    title: 'A build deployed over itself under load',
     about: [...RECEIVING, ...STORES],
     tests: 'test/reliability/rolling',
   },
@@ -216,7 +247,7 @@ export const PROOFS = {
   },
   fuzz: {
     title: 'Mutated deliveries, answers and key documents',
-    about: [...RECEIVING, ...CALLING],
+    about: [...RECEIVING, ...STORES, ...CALLING],
     tests: 'test/fuzz',
     driven: { inputs: 'inputs', minutes: 'minutes of key documents' },
     adds: true,
@@ -225,13 +256,13 @@ export const PROOFS = {
   },
   doors: {
     title: 'SIGTERM at each door',
-    about: [...RECEIVING],
+    about: [...RECEIVING, ...STORES],
     tests: 'test/adapters/sigterm.test.ts',
     form: 'short',
   },
   runtimes: {
     title: 'One suite on every runtime',
-    about: [...RECEIVING, ...STORES],
+    about: [...RECEIVING, ...STORES, 'registry', 'sender'],
     tests: 'test/runtimes',
   },
   planted: {
