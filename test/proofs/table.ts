@@ -80,6 +80,7 @@ export const PROOFS = {
     title: 'Random calls, as memory answers them',
     about: [...STORES],
     tests: 'test/reliability/random-calls',
+    only: 'random calls on',
   },
   races: {
     title: 'Races, each condition taken out',
