@@ -65,10 +65,11 @@ const isRefusal = (answer: unknown): boolean =>
     ? (answer as { readonly code?: unknown }).code === 'INVALID_REQUEST'
     : JSON.stringify(answer).includes('"INVALID_REQUEST"');
 
-/** The client of whichever transport the agent's URL is of. */
-export function clientOf(timeoutMs: number): CallSeller {
-  const byTool = mcpCaller({ allowLoopback: true, timeoutMs });
-  const byAgent = a2aCaller({ allowLoopback: true, timeoutMs });
+/** The client of whichever transport the agent's URL is of. @param token a bearer token, for all sellers. */
+export function clientOf(timeoutMs: number, token?: string): CallSeller {
+  const auth = token === undefined ? {} : { auth: { type: 'bearer', token } as const };
+  const byTool = mcpCaller({ allowLoopback: true, timeoutMs, ...auth });
+  const byAgent = a2aCaller({ allowLoopback: true, timeoutMs, ...auth });
   return (agentUrl, ...rest) => (agentUrl.endsWith('/a2a') ? byAgent : byTool)(agentUrl, ...rest);
 }
 

@@ -52,6 +52,9 @@ const HANDLED: MarketFacts = {
   effects: [],
   ledger: [...ran('a', { status: 'working', step: 0 }), ...ran('b', { step: 1, resultId: 'buy-1' })],
   operations: [],
+  forgetful: new Set(),
+  refused: new Set(),
+  made: new Set(),
 };
 const verdictOf = (facts: Partial<MarketFacts>): object => judgeMarket({ ...HANDLED, ...facts });
 
@@ -63,13 +66,49 @@ describe('the judge of orders', () => {
     expect(verdictOf({ ledger: [...HANDLED.ledger, ...HANDLED.ledger] })).toEqual(MARKET_KEPT);
   });
 
-  it('calls a result lost that no handler completed, unless its operation is named orphaned', () => {
-    const facts = { completions: HANDLED.completions.slice(0, 1) };
+  const forgetful = new Set([orphaned.agentUrl]);
+
+  it('calls a result lost that no handler completed, unless the rules let its operation be named orphaned', () => {
+    const facts = { completions: HANDLED.completions.slice(0, 1), forgetful };
     const lost = { ...MARKET_KEPT, lost: ['order-1'] };
     expect(verdictOf(facts)).toEqual(lost);
     expect(verdictOf({ ...facts, operations: [orphaned] })).toEqual(MARKET_KEPT);
     expect(verdictOf({ ...facts, operations: [{ ...orphaned, ref: 'order-2' }] })).toEqual(lost);
     expect(verdictOf({ ...facts, operations: [{ ...orphaned, state: 'open' }] })).toEqual(lost);
+  });
+
+  it('names what is orphaned at an agent that knows a request by its key, and calls its result lost', () => {
+    const operations = [orphaned];
+    const wrong = { ...MARKET_KEPT, orphanedWrongly: ['order-1'] };
+    expect(verdictOf({ operations })).toEqual(wrong);
+    const completions = HANDLED.completions.slice(0, 1);
+    expect(verdictOf({ operations, completions })).toEqual({ ...wrong, lost: ['order-1'] });
+    // Of another agent nothing is excused by this one.
+    const other = new Set(['http://127.0.0.1:1/forgetful/mcp']);
+    expect(verdictOf({ operations, forgetful: other })).toEqual(wrong);
+  });
+
+  it('names what is orphaned though its call was answered and the answer is kept', () => {
+    const facts = { operations: [orphaned], forgetful, made: new Set(['order-1']) };
+    expect(verdictOf(facts)).toEqual({ ...MARKET_KEPT, orphanedWrongly: ['order-1'] });
+  });
+
+  it('excuses an order that the seller has refused and never begun, and no other order', () => {
+    const facts = { operations: [orphaned], refused: new Set(['order-1']) };
+    const nothing = { ...facts, tasks: [], ledger: [], completions: [] };
+    const wrong = { ...MARKET_KEPT, orphanedWrongly: ['order-1'] };
+    expect(verdictOf(nothing)).toEqual(MARKET_KEPT);
+    expect(verdictOf({ ...nothing, refused: new Set(['order-2']) })).toEqual(wrong);
+    expect(verdictOf(facts)).toEqual(wrong);
+  });
+
+  it('excuses an order whose first answer is an error that names a media buy', () => {
+    const facts = { operations: [orphaned], completions: [], ledger: [] };
+    const failed = { ...TASK, steps: [{ status: 'failed', at: 1 }] };
+    const wrong = { ...MARKET_KEPT, lost: ['order-1'], orphanedWrongly: ['order-1'] };
+    expect(verdictOf({ ...facts, tasks: [{ ...failed, answers: 'end' }] })).toEqual(MARKET_KEPT);
+    expect(verdictOf({ ...facts, tasks: [failed] })).toEqual(wrong);
+    expect(verdictOf({ ...facts, tasks: [{ ...TASK, answers: 'end' }] })).toEqual(wrong);
   });
 
   it('calls one lost whose effect is not there, and sees one twice', () => {

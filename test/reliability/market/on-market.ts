@@ -19,6 +19,9 @@ export interface Market {
   readonly seller: SellerProcess;
   /** Who looks on: of no process of the buyer's. */
   readonly registrations: Registrations;
+  readonly agents: readonly AgentPolicy[];
+  /** Names of orders: a process said that their call was answered, and that its answer is kept. */
+  readonly made: Set<string>;
 }
 
 /** Buyers whose webhooks come to any of them, and their seller; leaves nothing behind, however it ends. */
@@ -53,7 +56,7 @@ export async function onMarket<T>(
       });
       try {
         await open.store.open();
-        return await play({ ground, seller, registrations });
+        return await play({ ground, seller, registrations, agents, made: new Set() });
       } finally {
         seller.destroy();
         await open.store.close();

@@ -27,7 +27,7 @@ export function orderAt(
 }
 
 /** Gives it to one process. @returns whether that process has answered that the call was made. */
-export async function isMade({ ground }: Market, order: Order): Promise<boolean> {
+export async function isMade({ ground, made }: Market, order: Order): Promise<boolean> {
   const { port } = await ground.fleet.door(ground.signal);
   try {
     const response = await fetch(`http://127.0.0.1:${port}/order`, {
@@ -36,6 +36,7 @@ export async function isMade({ ground }: Market, order: Order): Promise<boolean>
       signal: AbortSignal.timeout(ORDER_MS),
     });
     await response.text();
+    if (response.ok) made.add(order.name);
     return response.ok;
   } catch {
     ground.signal.throwIfAborted();

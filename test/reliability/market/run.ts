@@ -30,6 +30,8 @@ export interface RunOptions extends Pick<
   readonly points?: readonly CrashPoint[];
   /** A mistake that the judge has to find. */
   readonly registersLate?: true;
+  /** A mistake that the judge has to find: no call that was not answered is repeated, of whichever agent. */
+  readonly orphansAll?: true;
 }
 
 export interface Result {
@@ -81,7 +83,6 @@ const APART_MS = 120;
 /** All that a run has. */
 interface Field extends Market {
   readonly options: RunOptions;
-  readonly agents: readonly AgentPolicy[];
 }
 
 /** Asks the seller for a task, and tells a buyer what it says. */
@@ -123,11 +124,11 @@ function ordersOf(field: Field): readonly Order[] {
   const { agents, options } = field;
   return Array.from({ length: options.orders }, (_, index) => {
     const { agent, context, ...order } = orderAt(field, agents, index);
-    const { diesOf, points = agent.refuses ? (['after refusal'] as const) : POINTS } = options;
+    const { diesOf, orphansAll, points = agent.refuses ? (['after refusal'] as const) : POINTS } = options;
     const dies = index % diesOf === 1 ? points[Math.floor(index / diesOf) % points.length] : undefined;
     return {
       ...order,
-      ...(agent.forgets && { requestKeyMs: 0 }),
+      ...((agent.forgets ?? orphansAll) && { requestKeyMs: 0 }),
       ...(dies && { dies }),
       context: {
         ...context,
@@ -244,12 +245,29 @@ async function play(field: Field): Promise<{ readonly polled: number; readonly n
 }
 
 /** Once all is over. */
-export async function factsOf({ registrations, seller }: Market, noted: Noted): Promise<MarketFacts> {
+export async function factsOf(
+  { registrations, seller, agents, made }: Market,
+  noted: Noted,
+): Promise<MarketFacts> {
+  const log = seller.log();
   return {
     ...noted,
-    tasks: seller.log().flatMap((line) => (line.what === 'task' ? line.task : [])),
+    tasks: log.flatMap((line) => (line.what === 'task' ? line.task : [])),
     operations: await everyOperation(registrations, {}),
+    forgetful: new Set(agents.filter(({ forgets }) => forgets).map((agent) => seller.urlOf(agent))),
+    refused: refusedIn(log),
+    made,
   };
+}
+
+/** Names of orders that the seller has refused. */
+function refusedIn(log: readonly SellerLine[]): ReadonlySet<string> {
+  const keys = new Set(
+    log.flatMap((line) => (line.what === 'answer' && line.said === 'refusal' ? line.requestKey : [])),
+  );
+  return new Set(
+    log.flatMap((line) => (line.what === 'request' && keys.has(line.requestKey) ? line.name : [])),
+  );
 }
 
 /** Each once, in their order. */
@@ -297,7 +315,7 @@ export async function run(options: RunOptions): Promise<Result> {
   const { registersLate, agents = AGENTS } = options;
   const buys = { callMs: CALL_MS, ...(registersLate && { registersLate }) };
   return onMarket({ ...options, ...TIMES, roles: ROLES[options.mode], buys, agents }, async (market) => {
-    const field = { ...market, options, agents };
+    const field = { ...market, options };
     const { ground, seller } = market;
     const { polled, noted } = await play(field);
     const facts = await factsOf(field, noted);

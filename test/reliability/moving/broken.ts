@@ -93,6 +93,17 @@ export function breakOf(mistake: MoveBreak | undefined, folder: string): Broken 
         return answer;
       }),
     },
+    'names-conflicts': {
+      call: ofUpdates(async (call, _own, ...args) => {
+        try {
+          return await call(...args);
+        } catch (error) {
+          if ((error as { readonly code?: unknown }).code !== 'CONFLICT') throw error;
+          const refusal = { code: 'VALIDATION_ERROR', recovery: 'terminal' };
+          throw Object.assign(new Error('this update is not taken'), refusal);
+        }
+      }),
+    },
     'other-bytes': {
       call: ofUpdates((call, _own, agentUrl, operation, args, how) =>
         Promise.resolve(call(agentUrl, operation, { ...args, ext: { sent: Date.now() } }, how)),

@@ -74,9 +74,10 @@ const GOOD: MovingFacts = {
   effects: [],
   retirements: [],
   named: new Set(),
+  refusing: new Set(),
   base: NEW,
   callMs: CALL_MS,
-  died: 0,
+  deaths: new Map(),
 };
 const verdictOf = (facts: Partial<MovingFacts>): object => judgeMoves({ ...GOOD, ...facts });
 const after = (...lines: readonly MovingLine[]): Partial<MovingFacts> => ({ log: [...LOG, ...lines] });
@@ -150,7 +151,6 @@ describe('the judge of moves', () => {
   it('names the fifth update of a seller without an answer, within half the time of a call', () => {
     const many = [1, 2, 3, 4, 5].map((n) => asked(30 + n, `m${n}`, { buy: `buy-${n + 1}` }));
     expect(verdictOf(after(...many))).toEqual({ ...MOVED, tooMany: ['m5'] });
-    expect(verdictOf({ ...after(...many), died: 1 })).toEqual(MOVED);
     const late = { ...many[4], at: 31 + CALL_MS / 2 } as MovingLine;
     expect(verdictOf(after(...many.slice(0, 4), late))).toEqual(MOVED);
     const free = [...many.slice(0, 4), answered(35, 'm1 31'), ...many.slice(4)];
@@ -159,10 +159,59 @@ describe('the judge of moves', () => {
     expect(verdictOf(after(...many.slice(0, 4), ...others.slice(4)))).toEqual(MOVED);
   });
 
-  it('names a media buy that is not where it was to go, unless the plan does', () => {
+  describe('of the fifth update', () => {
+    const many = [1, 2, 3, 4, 5].map((n) => asked(30 + n, `m${n}`, { buy: `buy-${n + 1}`, by: 2 }));
+    const begun = (...keys: readonly string[]): MovingFacts['ledger'] => [
+      ...GOOD.ledger,
+      ...keys.flatMap((key) => [
+        { what: 'begin', key, pid: 1 } as const,
+        // Whoever goes on with it stores it too.
+        { what: 'begin', key, pid: 2 } as const,
+      ]),
+    ];
+    const dead = { deaths: new Map([[1, 30]]) };
+
+    it('excuses one that another process began, which died before it was sent', () => {
+      expect(verdictOf({ ...after(...many), ...dead, ledger: begun('m5') })).toEqual(MOVED);
+      // It has no place, so that another one may have it.
+      expect(verdictOf({ ...after(...many), ...dead, ledger: begun('m2') })).toEqual(MOVED);
+    });
+
+    it('excuses none for a death of a process that did not begin it, or that came later', () => {
+      const tooMany = { ...MOVED, tooMany: ['m5'] };
+      expect(verdictOf({ ...after(...many), ...dead })).toEqual(tooMany);
+      expect(verdictOf({ ...after(...many), ledger: begun('m5') })).toEqual(tooMany);
+      const later = { deaths: new Map([[1, 36]]) };
+      expect(verdictOf({ ...after(...many), ...later, ledger: begun('m5') })).toEqual(tooMany);
+      const own = many.map((line) => ({ ...line, by: 1 }) as MovingLine);
+      expect(verdictOf({ ...after(...own), ...dead, ledger: begun('m5') })).toEqual(tooMany);
+      // What it has sent itself keeps its place.
+      const sent = [{ ...many[4], id: 'before', at: 29, by: 1 } as MovingLine];
+      const again = asked(30, 'm6', { buy: 'buy-7', by: 2 });
+      const five = after(...sent, again, ...many.slice(0, 4));
+      expect(verdictOf({ ...five, ...dead, ledger: begun('m5') })).toMatchObject({ tooMany: ['m3', 'm4'] });
+    });
+
+    it('excuses as many of a process as it had places of the seller', () => {
+      const all = [1, 2, 3, 4, 5, 6, 7, 8, 9].map((n) =>
+        asked(30 + n, `m${n}`, { buy: `buy-${n + 1}`, by: 2 }),
+      );
+      const four = begun('m5', 'm6', 'm7', 'm8');
+      expect(verdictOf({ ...after(...all.slice(0, 8)), ...dead, ledger: four })).toEqual(MOVED);
+      const five = begun('m5', 'm6', 'm7', 'm8', 'm9');
+      expect(verdictOf({ ...after(...all), ...dead, ledger: five })).toEqual({ ...MOVED, tooMany: ['m9'] });
+    });
+  });
+
+  it('names a media buy that is not where it was to go, unless the plan does and its seller takes no update', () => {
     const log = LOG.filter((line) => line.what !== 'has' || line.at === 0);
+    const [named, refusing] = [new Set(['buy-1']), new Set(['buy-1'])];
     expect(verdictOf({ log })).toEqual({ ...MOVED, unmoved: ['buy-1'] });
-    expect(verdictOf({ log, named: new Set(['buy-1']) })).toEqual(MOVED);
+    expect(verdictOf({ log, named, refusing })).toEqual(MOVED);
+    expect(verdictOf({ log, refusing })).toEqual({ ...MOVED, unmoved: ['buy-1'] });
+    // What its seller would have taken is not to be named, wherever it is.
+    expect(verdictOf({ log, named })).toEqual({ ...MOVED, unmoved: ['buy-1'], namedWrongly: ['buy-1'] });
+    expect(verdictOf({ named })).toEqual({ ...MOVED, namedWrongly: ['buy-1'] });
     const half = log.map((line) => (line.what === 'has' ? { ...line, reports: `${NEW}/${TOKEN}` } : line));
     expect(verdictOf({ log: half })).toEqual({ ...MOVED, unmoved: ['buy-1'] });
   });
@@ -204,10 +253,12 @@ describe('the judge of moves', () => {
     expect(verdictOf({ ...facts, retirements: [{ ...one, isRetired: false }] })).toEqual(MOVED);
   });
 
-  it('names a URL that was not retired in the end, unless a media buy of its seller is named', () => {
+  it('names a URL that was not retired in the end, whatever is named of its seller', () => {
     const retirements = [{ ...retirement, isRetired: false, isLast: true }];
-    expect(verdictOf({ retirements })).toEqual({ ...MOVED, unretired: [name] });
-    expect(verdictOf({ retirements, named: new Set(['buy-1']) })).toEqual(MOVED);
+    const unretired = { ...MOVED, unretired: [name] };
+    expect(verdictOf({ retirements })).toEqual(unretired);
+    const refusing = new Set(['buy-1']);
+    expect(verdictOf({ retirements, named: refusing, refusing })).toEqual(unretired);
   });
 });
 

@@ -9,7 +9,7 @@ export interface Retirement {
   readonly base: string;
   readonly route: string;
   readonly isRetired: boolean;
-  /** All was over then: it has to be retired, unless a media buy of the seller is named. */
+  /** All was over then, and no media buy is told to send there: it has to be retired. */
   readonly isLast: boolean;
 }
 
@@ -20,12 +20,14 @@ export interface MovingFacts extends Pick<Facts, 'completions' | 'ledger' | 'eff
   readonly retirements: readonly Retirement[];
   /** Media buys that `plan` names as refused or unknown. */
   readonly named: ReadonlySet<string>;
+  /** Media buys whose seller takes no update of them: these have to be named, and no others. */
+  readonly refusing: ReadonlySet<string>;
   /** Below which all are to be; absent: at another URL than at first. */
   readonly base?: string;
   /** Until an update that was not answered gives its place to another one. Ms. */
   readonly callMs: number;
-  /** Processes that died. */
-  readonly died: number;
+  /** When each process was killed, by its pid. Unix ms on the sellers' clock. */
+  readonly deaths: ReadonlyMap<number, number>;
 }
 
 export interface MovingVerdict extends Verdict {
@@ -37,8 +39,10 @@ export interface MovingVerdict extends Verdict {
   readonly secondKeys: readonly string[];
   /** Request keys of updates that were begun though four of the seller had no answer. */
   readonly tooMany: readonly string[];
-  /** Media buys that are not where they were to go, and nobody says so. */
+  /** Media buys that are not where they were to go, but for those that are named, and whose seller takes no update. */
   readonly unmoved: readonly string[];
+  /** Media buys that are named, though their seller takes updates of them. */
+  readonly namedWrongly: readonly string[];
   /** URLs that were retired before they were quiet, and those that were not retired though they were. */
   readonly retiredEarly: readonly string[];
   readonly unretired: readonly string[];
@@ -51,6 +55,7 @@ export const MOVED: MovingVerdict = {
   secondKeys: [],
   tooMany: [],
   unmoved: [],
+  namedWrongly: [],
   retiredEarly: [],
   unretired: [],
 };
@@ -107,11 +112,35 @@ interface Update {
   isOver: boolean;
 }
 
+/**
+ * Updates that one process began, and another one sent first, when that one was dead. The place of such an update may be
+ * another's by then (told.md §3.3). A process has the places of a seller at most: what is more is not excused.
+ */
+function takenOver({ log, ledger, deaths }: MovingFacts): ReadonlySet<string> {
+  const makers = new Map<string, number>();
+  for (const line of ledger) {
+    if (line.what === 'begin' && !makers.has(line.key)) makers.set(line.key, line.pid);
+  }
+  const counts = new Map<string, number>();
+  const seen = new Set<string>();
+  const late = new Set<string>();
+  for (const { key = '', agent, at, by } of linesOf(log, 'asked')) {
+    const maker = makers.get(key);
+    const isFirst = !seen.has(key);
+    seen.add(key);
+    if (!isFirst || maker === undefined || maker === by || (deaths.get(maker) ?? Infinity) > at) continue;
+    const place = `${maker} ${agent}`;
+    const count = (counts.get(place) ?? 0) + 1;
+    counts.set(place, count);
+    if (count <= PER_SELLER) late.add(key);
+  }
+  return late;
+}
+
 /** By the sellers' log, from its first line to its last. */
-function judgeUpdates(
-  log: readonly MovingLine[],
-  callMs: number,
-): Pick<MovingVerdict, 'otherBytes' | 'secondKeys' | 'tooMany'> {
+function judgeUpdates(facts: MovingFacts): Pick<MovingVerdict, 'otherBytes' | 'secondKeys' | 'tooMany'> {
+  const { log, callMs } = facts;
+  const late = takenOver(facts);
   const updates = new Map<string, Update>();
   const requests = new Map<string, Update>();
   const otherBytes = new Set<string>();
@@ -122,8 +151,8 @@ function judgeUpdates(
     const isSecond = all.some((one) => one.buy === buy && !one.isOver && at - one.at < DAY_MS);
     if (isSecond) secondKeys.push(key);
     // Its place was taken a while before the seller was asked: half of the time is for that.
-    const open = all.filter((one) => !one.isAnswered && at - one.at < callMs / 2);
-    if (open.length >= PER_SELLER) tooMany.push(key);
+    const open = all.filter((one) => !late.has(one.key) && !one.isAnswered && at - one.at < callMs / 2);
+    if (open.length >= PER_SELLER && !late.has(key)) tooMany.push(key);
     return { key, agent, buy, at, says, isAnswered: false, isOver: false };
   };
   for (const line of log) {
@@ -154,12 +183,14 @@ function toldOf(
   return told;
 }
 
-function unmovedOf({ log, named, base }: MovingFacts): readonly string[] {
+function unmovedOf({ log, named, refusing, base }: MovingFacts): readonly string[] {
   const isThere = ([first, last]: readonly [Of<'has'>, Of<'has'>]): boolean =>
     base === undefined
       ? last.reports !== first.reports
       : [last.reports, last.push].every((url) => url?.startsWith(`${base}/`) === true);
-  return [...toldOf(log)].flatMap(([buy, is]) => (isThere(is) || named.has(buy) ? [] : buy));
+  return [...toldOf(log)].flatMap(([buy, is]) =>
+    isThere(is) || (named.has(buy) && refusing.has(buy)) ? [] : buy,
+  );
 }
 
 /** In the token, the last segment of a URL: the bytes of its secret's name, and behind these those of the route. */
@@ -195,22 +226,17 @@ function isEarly(log: readonly MovingLine[], one: Retirement): boolean {
 
 /** Judges by what the sellers have noted, and by what the database and the handlers have. */
 export function judgeMoves(facts: MovingFacts): MovingVerdict {
-  const { log, retirements, named, callMs, died } = facts;
-  const agents = new Set(linesOf(log, 'has').flatMap(({ agent, buy }) => (named.has(buy) ? agent : [])));
+  const { log, retirements, named, refusing } = facts;
   const textOf = ({ agent, base, route }: Retirement): string => `${agent} ${base} ${route}`;
-  const { tooMany, ...updates } = judgeUpdates(log, callMs);
   return {
     ...judge({ ...facts, owed: owedOf(facts) }),
-    ...updates,
-    // An update whose process died before it was sent is sent by another one, when its place is another's already (told.md §3.3).
-    tooMany: tooMany.slice(died),
+    ...judgeUpdates(facts),
     refused: linesOf(log, 'post').flatMap(({ key, answered }) =>
       isRefused(answered) ? `${key}: ${answered}` : [],
     ),
     unmoved: unmovedOf(facts),
+    namedWrongly: [...named].filter((buy) => !refusing.has(buy)),
     retiredEarly: retirements.flatMap((one) => (one.isRetired && isEarly(log, one) ? textOf(one) : [])),
-    unretired: retirements.flatMap((one) =>
-      one.isLast && !one.isRetired && !agents.has(one.agent) ? textOf(one) : [],
-    ),
+    unretired: retirements.flatMap((one) => (one.isLast && !one.isRetired ? textOf(one) : [])),
   };
 }

@@ -16,9 +16,10 @@ import type { StoreRegistrations } from '../../../src/stores/index.ts';
 import { clientOf } from '../market/buyer.ts';
 import { storeWith } from '../processes/breaks.ts';
 import { world } from '../processes/clock.ts';
+import type { Write } from '../processes/ledger.ts';
 import type { Moves } from '../processes/wire.ts';
 import { breakOf } from './broken.ts';
-import { isDeath, type Point, pointsSeen } from './points.ts';
+import { begunIn, isDeath, type Point, pointsSeen } from './points.ts';
 
 /** What a process is told at `/moves/buy`. */
 export interface BuyOrder {
@@ -47,15 +48,24 @@ const CLIENT_MS = 10_000;
 const IN_CALL_MS = 15;
 const POLLS = { fastMs: 300, slowMs: 300, callMs: 2_000, perSeller: 8 } as const;
 
-/** @param die kills this process, and writes down where. */
-export function moverOf(moves: Moves, folder: string, die: (point: string) => void): Mover {
+export interface MoverOptions {
+  readonly moves: Moves;
+  readonly folder: string;
+  readonly write: Write;
+  /** Kills this process, and writes down where. */
+  readonly die: (point: string) => void;
+}
+
+export function moverOf({ moves, folder, write, die }: MoverOptions): Mover {
+  const { pid } = process;
   const { deaths = 0, points, bases = [] } = world ?? {};
   const reach = (point: Point): void => {
     if (points && !points.includes(point)) return;
     if (isDeath({ folder, point, deaths })) die(point);
   };
   const broken = breakOf(moves.breaks, folder);
-  const client = clientOf(CLIENT_MS);
+  // The sellers note who asks.
+  const client = clientOf(CLIENT_MS, `${pid}`);
   let own: Registrations | undefined;
 
   const dieInCall = async (): Promise<void> => {
@@ -73,15 +83,14 @@ export function moverOf(moves: Moves, folder: string, die: (point: string) => vo
   };
   const call = broken.call(made, () => own);
 
+  const noteBegun = (key: string): void => write({ what: 'begin', key, pid });
   const seen = (registrations: StoreRegistrations): StoreRegistrations => ({
     run: async (sender, plan) => {
       const noted = new Set<Point>();
       const result = await registrations.run(sender, (rows, now) => {
         noted.clear();
-        return plan(
-          pointsSeen(rows, (point) => noted.add(point)),
-          now,
-        );
+        const pointed = pointsSeen(rows, (point) => noted.add(point));
+        return plan(begunIn(pointed, noteBegun), now);
       });
       for (const point of noted) reach(point);
       return result;

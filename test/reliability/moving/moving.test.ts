@@ -84,6 +84,7 @@ const MISTAKES: readonly (readonly [MoveBreak, keyof MovingVerdict])[] = [
   ['retires-early', 'retiredEarly'],
   ['second-key', 'secondKeys'],
   ['trusts-submitted', 'unmoved'],
+  ['names-conflicts', 'namedWrongly'],
   ['other-bytes', 'otherBytes'],
   ['no-places', 'tooMany'],
   ['tells-before-durable', 'refused'],

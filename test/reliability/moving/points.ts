@@ -94,6 +94,25 @@ export function pointsSeen(rows: RegistrationRows, note: (point: Point) => void)
   });
 }
 
+/** Says the request key of each update of a step that is under way, before it is durable. */
+export function begunIn(rows: RegistrationRows, note: (requestKey: string) => void): RegistrationRows {
+  return rowsWith(rows, {
+    save: (row) => {
+      if (row.kind === 'operation') noteIfBegun(row, note);
+      rows.save(row);
+    },
+  });
+}
+
+function noteIfBegun({ value }: RegistrationRow, note: (requestKey: string) => void): void {
+  const { state, isStep, requestKey } = JSON.parse(value) as {
+    readonly state?: string;
+    readonly isStep?: boolean;
+    readonly requestKey?: string;
+  };
+  if (isStep && state === 'calling' && requestKey !== undefined) note(requestKey);
+}
+
 /** Rows that differ in some methods. */
 export function rowsWith(rows: RegistrationRows, changes: Partial<RegistrationRows>): RegistrationRows {
   return {

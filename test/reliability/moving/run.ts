@@ -107,6 +107,8 @@ interface Field {
   readonly file: string;
   /** By how much who looks on is ahead. Ms. */
   offsetMs: number;
+  /** By how much the sellers are ahead, and since when. Unix ms on the machine's clock. */
+  readonly clocks: { readonly from: number; readonly offsetMs: number }[];
 }
 
 const saveWorld = (file: string, world: World): void => writeFileSync(file, JSON.stringify(world));
@@ -151,6 +153,7 @@ async function restart(field: Field, changes: Partial<World>): Promise<void> {
   field.offsetMs = field.world.offsetMs;
   saveWorld(file, field.world);
   // No process is alive: nothing is asked by a clock that is ahead of the seller's.
+  field.clocks.push({ from: Date.now(), offsetMs: field.offsetMs });
   await control(field, `clock?ms=${field.offsetMs}`);
   // At once: processes write into it while it is there.
   const open = `${gate}-${field.offsetMs}-${performance.now()}`;
@@ -179,19 +182,44 @@ async function ask({ ground }: Field, path: string, body: object): Promise<void>
   }
 }
 
+/** A media buy that is to be bought: its number says how its seller takes updates. */
+interface ToBuy {
+  readonly agent: MovingAgent;
+  readonly number: number;
+  readonly scheme: RouteScheme | undefined;
+}
+
+/** Of each seller in turn. */
+const allToBuy = ({ buys, renews }: RunOptions, agents: readonly MovingAgent[]): readonly ToBuy[] =>
+  Array.from({ length: buys }, (_, at) => {
+    const of = at % agents.length;
+    const agent = agents[of];
+    if (!agent) throw new Error('there is no agent');
+    const turn = Math.floor(at / agents.length);
+    return { agent, number: turn + 3 * of, scheme: renews && SCHEMES[turn % SCHEMES.length] };
+  });
+
+const nameOf = ({ number }: ToBuy): string => `buy-${number}`;
+
 async function buyAll(field: Field): Promise<void> {
   const { options, agents, seller } = field;
-  const orders = Array.from({ length: options.buys }, (_, at): BuyOrder => {
-    const of = at % agents.length;
-    const scheme = options.renews && SCHEMES[Math.floor(at / agents.length) % SCHEMES.length];
-    return {
-      name: `buy-${Math.floor(at / agents.length) + 3 * of}`,
-      agentUrl: `${seller.origin}/${agents[of]?.name}/mcp`,
-      ...(scheme && { scheme }),
-    };
+  await inTurns(allToBuy(options, agents), 8, (one) => {
+    const { agent, scheme } = one;
+    const agentUrl = `${seller.origin}/${agent.name}/mcp`;
+    const order: BuyOrder = { name: nameOf(one), agentUrl, ...(scheme && { scheme }) };
+    return ask(field, 'buy', order);
   });
-  await inTurns(orders, 8, (order) => ask(field, 'buy', order));
 }
+
+const isRefusing = (manner: Manner | undefined): boolean => manner === 'refuses' || manner === 'fails';
+
+/** Media buys whose seller takes no update of them. */
+const refusingOf = (options: RunOptions, agents: readonly MovingAgent[]): ReadonlySet<string> =>
+  new Set(
+    allToBuy(options, agents)
+      .filter(({ agent: { manners }, number }) => isRefusing(manners[number % manners.length]))
+      .map((one) => `${one.agent.name}-${nameOf(one)}`),
+  );
 
 /** Whoever looks on reads every page. */
 async function stepsOf(field: Field, wanted: MoveRequest): Promise<readonly MoveStep[]> {
@@ -295,8 +323,18 @@ async function settle(
   }
 }
 
+/** When processes were killed, on the sellers' clock. */
+function deathsOf({ ground, clocks }: Field): ReadonlyMap<number, number> {
+  return new Map(
+    [...ground.fleet.deaths()].map(([pid, at]) => {
+      const { offsetMs = 0 } = clocks.findLast(({ from }) => from <= at) ?? {};
+      return [pid, at + offsetMs];
+    }),
+  );
+}
+
 async function play(field: Field): Promise<MovingFacts> {
-  const { options, ground, world, old } = field;
+  const { options, agents, ground, world, old } = field;
   const { deaths, points, renews } = options;
   const request: MoveRequest = renews ? { renew: true } : {};
   await buyAll(field);
@@ -327,8 +365,9 @@ async function play(field: Field): Promise<MovingFacts> {
     log: field.seller.log(),
     retirements,
     named: new Set(named),
+    refusing: refusingOf(options, agents),
     callMs: options.callMs,
-    died: ground.fleet.kills() + noted.ledger.filter(({ what }) => what === 'die').length,
+    deaths: deathsOf(field),
     ...(!renews && base !== undefined && { base }),
   };
 }
@@ -406,6 +445,7 @@ export async function run({ breaks, ...options }: RunOptions): Promise<Result> {
         world,
         file,
         offsetMs: 0,
+        clocks: [],
       };
       try {
         await open.store.open();

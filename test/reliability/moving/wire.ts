@@ -64,9 +64,10 @@ export type MovingLine = { readonly at: number } & (
       readonly what: 'asked';
       readonly id: string;
       readonly operation: string;
-      /** Of an update: its request key, and the SHA-256 of all that it says. */
+      /** Of an update: its request key, the SHA-256 of all that it says, and the pid of who asks. */
       readonly key?: string;
       readonly says?: string;
+      readonly by?: number;
     } & OfBuy)
   | { readonly what: 'answered'; readonly id: string; readonly said: string }
   /** The connection ended without an answer, on either side. */

@@ -35,6 +35,8 @@ export interface Fleet {
   readonly resume: (pid: number) => void;
   /** Signals sent by `kill` so far. */
   readonly kills: () => number;
+  /** Those that SIGKILL has ended, of whomever, and when that was seen: by pid, Unix ms. */
+  readonly deaths: () => ReadonlyMap<number, number>;
   /** Processes started so far. */
   readonly starts: () => number;
   /** Why the fleet is broken: a process ended that nobody killed. */
@@ -52,6 +54,7 @@ export type FleetOptions = Omit<ProcessOptions, 'role'>;
 interface State {
   readonly children: Set<ChildProcess>;
   readonly serving: Map<number, Living>;
+  readonly deaths: Map<number, number>;
   starts: number;
   kills: number;
   isOver: boolean;
@@ -72,6 +75,7 @@ function start(state: State, options: FleetOptions, role: Role, cache: string): 
     state.children.delete(child);
     state.serving.delete(pid);
     const wasKilled = signal === 'SIGKILL';
+    if (wasKilled) state.deaths.set(pid, Date.now());
     if (wasKilled && !state.isOver) start(state, options, role, cache);
     else if (!wasKilled && !(state.isOver && code === 0)) state.problem ??= problem();
   });
@@ -94,7 +98,14 @@ export function startFleet(
   random: Random,
   cache: string,
 ): Fleet {
-  const state: State = { children: new Set(), serving: new Map(), starts: 0, kills: 0, isOver: false };
+  const state: State = {
+    children: new Set(),
+    serving: new Map(),
+    deaths: new Map(),
+    starts: 0,
+    kills: 0,
+    isOver: false,
+  };
   const destroy = (): void => {
     state.isOver = true;
     for (const child of state.children) child.kill('SIGKILL');
@@ -132,6 +143,7 @@ export function startFleet(
       member?.child.kill('SIGCONT');
     },
     kills: () => state.kills,
+    deaths: () => state.deaths,
     starts: () => state.starts,
     problem: () => state.problem,
     whole: (signal) =>

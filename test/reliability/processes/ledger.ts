@@ -23,6 +23,8 @@ export type Line =
   | { readonly what: 'turn'; readonly key: string; readonly pid: number }
   /** Its poller asks a seller about a task, as was decided in the turn of this key. */
   | { readonly what: 'ask'; readonly key: string; readonly pid: number; readonly taskId: string }
+  /** The process begins an operation, whose request key this is: written before the store has it. */
+  | { readonly what: 'begin'; readonly key: string; readonly pid: number }
   /** The process kills itself in the handler, or at a point of a call. */
   | { readonly what: 'die'; readonly key: string; readonly pid: number; readonly point?: string };
 

@@ -82,6 +82,8 @@ export type MoveBreak =
   | 'second-key'
   /** `submitted` counts as done. */
   | 'trusts-submitted'
+  /** An update of an old revision counts as refused. */
+  | 'names-conflicts'
   /** Deliveries to the former URL are 404 as soon as an update is acknowledged. */
   | 'forgets-at-ack'
   /** A repeat is not the same byte for byte. */

@@ -99,6 +99,8 @@ it.each(inThisForm(Object.keys(STORES), (name) => name.startsWith('SQLite')))(
       expect(first.alarms).toEqual(new Set(['store_created']));
       await losable.away();
       const empty = await codes(first.storeId);
+      // It was made new: another one stood in the place of the first.
+      const faults = empty.alarms.has('store_created') ? 1 : 0;
       expect(empty.told).toEqual(new Set(['unavailable misconfigured 503']));
       expect(empty.alarms).toEqual(new Set(['store_created', 'misconfigured']));
       await losable.back();
@@ -112,10 +114,9 @@ it.each(inThisForm(Object.keys(STORES), (name) => name.startsWith('SQLite')))(
       print({
         run: `amnesia: ${name}`,
         events: EVENTS,
-        faults: 1,
+        faults,
         lost: EVENTS - first.handled,
         twice,
-        dead: 0,
       });
       expect(twice).toBe(0);
     } finally {

@@ -5,12 +5,16 @@ import { tell } from '../../support/tell.ts';
 export interface Figures {
   readonly run: string;
   readonly events: number;
+  /** Those that were made, or that answers told of. */
   readonly faults: number;
   /** Acknowledged, and gone or never handled. */
   readonly lost: number;
-  /** Completed twice, or with two effects in `ctx.transaction`. */
+  /** Acknowledged inline, and not completed: handled again when it comes again. */
+  readonly unapplied?: number;
+  /** Completed twice, with two effects in `ctx.transaction`, or handled again though it was acknowledged inline. */
   readonly twice: number;
-  readonly dead: number;
+  /** Absent where none is counted. */
+  readonly dead?: number;
 }
 
 export function print(figures: Figures): void {

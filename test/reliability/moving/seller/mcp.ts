@@ -28,6 +28,10 @@ const given = (value: object, isError = false): CallToolResult => ({
   ...(isError && { isError }),
 });
 
+/** Whoever asks has its pid as its token. */
+const pidIn = ({ headers }: IncomingMessage): number =>
+  Number(/\d+$/.exec(headers.authorization ?? '')?.[0] ?? 0);
+
 /** One request over the tool transport, written down when it comes, and when it is answered. */
 export async function serveMcp(
   { book, log }: { readonly book: Book; readonly log: Log },
@@ -65,7 +69,7 @@ export async function serveMcp(
       agent: agent.name,
       operation,
       buy,
-      ...(args && { key: args.idempotency_key, says: hashOf(args) }),
+      ...(args && { key: args.idempotency_key, says: hashOf(args), by: pidIn(req) }),
     });
     return id;
   };
