@@ -62,7 +62,7 @@ function tasksOf({ tasks }: RunOptions, hasTransactions: boolean, random: Random
     orders: {
       inTransaction: hasTransactions,
       takesMs: random.below(20),
-      ...(index % 7 === 3 && { fails: true }),
+      ...(index % 7 === 3 && { fails: 'after' }),
       ...(index % 17 === 5 && { dies: index % 2 === 0 ? 'before' : 'after' }),
     },
     keys: new Set<string>(),

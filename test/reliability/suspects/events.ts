@@ -23,9 +23,9 @@ export interface Outcome {
 /** A delivery report: none waits for another. */
 export function report(name: string, orders: Partial<Orders>): Planned {
   const key = `event-${name}-of-the-seller`;
-  const context: Orders = { inTransaction: false, takesMs: 0, ...orders };
-  const made = samplePayloads().report('scheduled', {}, { idempotency_key: key, context });
-  return { key, inTransaction: false, payload: () => made };
+  const given: Orders = { inTransaction: false, takesMs: 0, ...orders };
+  const made = samplePayloads().report('scheduled', {}, { idempotency_key: key, context: given });
+  return { key, orders: given, payload: () => made };
 }
 
 /** Delivers them all at once, each until its answer is final. */
