@@ -14,7 +14,7 @@ export type TimedForm = Exclude<Form, 'long'>;
  * Seconds that all files of a form may take together, measured on a quiet machine of two cores. The goal for `short` is 920,
  * which the proofs of subscriptions, report windows, impairments, moves and dev exceed; what holds is that `npm test` takes six minutes.
  */
-export const MOST_SECONDS: Readonly<Record<TimedForm, number>> = { short: 1015, rows: 2100 };
+export const MOST_SECONDS: Readonly<Record<TimedForm, number>> = { short: 1015, rows: 2125 };
 
 /** Written by `npm run test:durations`. */
 const FILE = new URL('../durations.json', import.meta.url);

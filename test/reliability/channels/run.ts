@@ -36,8 +36,16 @@ export interface RunOptions extends Pick<
 
 export interface Result {
   readonly verdict: Verdict;
-  readonly figures: Figures & { readonly tasks: number; readonly told: number };
+  readonly figures: Figures & Driven;
   readonly unexpected: readonly string[];
+}
+
+/** What was truly driven. */
+interface Driven {
+  /** Tasks whose end was completed, and had its effect. */
+  readonly tasks: number;
+  /** Of the reports of ends those that the buyer has said are safe. */
+  readonly told: number;
 }
 
 interface Task {
@@ -62,7 +70,7 @@ function tasksOf({ tasks }: RunOptions, hasTransactions: boolean, random: Random
     orders: {
       inTransaction: hasTransactions,
       takesMs: random.below(20),
-      ...(index % 7 === 3 && { fails: true }),
+      ...(index % 7 === 3 && { fails: 'after' }),
       ...(index % 17 === 5 && { dies: index % 2 === 0 ? 'before' : 'after' }),
     },
     keys: new Set<string>(),
@@ -71,12 +79,14 @@ function tasksOf({ tasks }: RunOptions, hasTransactions: boolean, random: Random
 
 const AT = '2026-01-01T12:00:00Z';
 
-async function observe(ground: Ground, task: Task, observation: Observation): Promise<void> {
+/** @returns true: only then does it end. */
+async function observe(ground: Ground, task: Task, observation: Observation): Promise<boolean> {
   task.keys.add(await observeUntilSafe(ground, observation, TIMES.timeoutMs));
+  return true;
 }
 
-/** A poll knows the task and the operation; an answer that ends the call names the operation alone. */
-async function tell(ground: Ground, task: Task, channel: Channel): Promise<void> {
+/** A poll knows the task and the operation; an answer that ends the call names the operation alone. @returns whether it is safe. */
+async function tell(ground: Ground, task: Task, channel: Channel): Promise<boolean> {
   await sleep(ground.random.below(APART_MS));
   const { name, orders } = task;
   const operation = `operation-of-${name}`;
@@ -92,10 +102,9 @@ async function tell(ground: Ground, task: Task, channel: Channel): Promise<void>
       result,
       context: orders,
     };
-    await ground.seller.deliver(samplePayloads().tool('completed', more), 'either');
-    return;
+    return ground.seller.deliver(samplePayloads().tool('completed', more), 'either');
   }
-  await observe(ground, task, {
+  return observe(ground, task, {
     sender: AGENT_URL,
     ...(channel === 'poll' && { taskId: name }),
     operationId: operation,
@@ -110,21 +119,31 @@ async function tell(ground: Ground, task: Task, channel: Channel): Promise<void>
   });
 }
 
-/** Kills at even shares of what was told. */
+/** Kills at even shares of the tasks whose end was told. @returns with what was noted how many reports are safe. */
 async function play(
   ground: Ground,
   tasks: readonly Task[],
   { kills, concurrency }: RunOptions,
-): Promise<Noted> {
+): Promise<{ readonly noted: Noted; readonly told: number }> {
   const strikes = strikesOf(kills, tasks.length, () => ground.fleet.kill(ground.signal));
+  let over = 0;
   let told = 0;
   await inTurns(tasks, concurrency, async (task) => {
-    await Promise.all(task.ways.map((channel) => tell(ground, task, channel)));
-    told += 1;
-    strikes.notice(told);
+    const safe = await Promise.all(task.ways.map((channel) => tell(ground, task, channel)));
+    told += safe.filter(Boolean).length;
+    over += 1;
+    strikes.notice(over);
   });
   await strikes.rest();
-  return ground.finish();
+  return { noted: await ground.finish(), told };
+}
+
+/** How many of the tasks have an end that was completed, and one that has an effect. */
+function handledOf(tasks: readonly Task[], { completions, ledger, effects }: Noted): number {
+  const completed = new Set(completions.map(({ key }) => key));
+  const outside = ledger.filter(({ what }) => what === 'effect');
+  const handled = new Set([...effects, ...outside].map(({ key }) => key));
+  return tasks.filter(({ keys }) => [...keys].some((key) => completed.has(key) && handled.has(key))).length;
 }
 
 /** The end of each task told by several channels at once, while processes are killed; then the ledgers are read. */
@@ -133,14 +152,14 @@ export function run(options: RunOptions): Promise<Result> {
   const roles = ROLES[options.mode];
   return onGround({ ...options, ...TIMES, roles, observes: true }, async (ground) => {
     const tasks = tasksOf(options, ground.backend.hasTransactions, ground.random);
-    const noted = await play(ground, tasks, options);
+    const { noted, told } = await play(ground, tasks, options);
     const verdict = judge({ ...noted, owed: tasks });
     return {
       verdict,
       unexpected: ground.seller.unexpected,
       figures: {
-        tasks: tasks.length,
-        told: tasks.reduce((sum, { ways }) => sum + ways.length, 0),
+        tasks: handledOf(tasks, noted),
+        told,
         ...figuresOf(options, ground, noted, verdict, began),
       },
     };

@@ -3,6 +3,7 @@ import { type Figures, figuresOf } from '../processes/figures.ts';
 import { type Ground, type GroundOptions, type Noted, onGround, TIMES } from '../processes/ground.ts';
 import { type Facts, type FinalState, judge, type Verdict } from '../processes/judge.ts';
 import { inTurns, type Strikes, strikesOf } from '../processes/strikes.ts';
+import type { Line } from '../processes/ledger.ts';
 import type { Mode, Role } from '../processes/wire.ts';
 import { owedOf, placesOf, type Traffic, trafficOf, type TrafficOptions } from './traffic.ts';
 
@@ -10,8 +11,16 @@ import { owedOf, placesOf, type Traffic, trafficOf, type TrafficOptions } from '
 interface KillFigures extends Figures {
   readonly events: number;
   readonly acknowledged: number;
-  /** Processes that stopped in a handler until their lease was another's. */
+  /** Processes that stopped in a handler, the last of them until its lease was another's. */
   readonly pauses: number;
+  /** Handlers that threw. */
+  readonly failures: number;
+  /** Of the deaths, pauses and failures those of events that write in `ctx.transaction`. */
+  readonly deathsInTransaction: number;
+  readonly pausesInTransaction: number;
+  readonly failuresInTransaction: number;
+  /** Pauses in a transaction after which the process went on when another one had completed the event. */
+  readonly overtakenInTransaction: number;
   readonly posts: number;
   readonly unanswered: number;
   readonly told503: number;
@@ -25,10 +34,21 @@ interface KillFigures extends Figures {
   readonly inTransaction: number;
 }
 
+/** Keys of events that a handler went on with when another process had been told that it completed them. */
+function overtaken(ledger: readonly Line[]): readonly string[] {
+  const toldTo = new Map<string, number>();
+  return ledger.flatMap(({ what, key, pid }) => {
+    if (what === 'told') toldTo.set(key, pid);
+    return what === 'woke' && toldTo.has(key) && toldTo.get(key) !== pid ? key : [];
+  });
+}
+
 function toldAndDone(
-  { seller, acknowledged }: Field,
+  { seller, acknowledged, traffic }: Field,
   { owed, completions, ledger, effects }: Facts,
 ): Omit<KillFigures, keyof Figures> {
+  const within = new Set(traffic.events.flatMap(({ key, orders }) => (orders.inTransaction ? key : [])));
+  const inTransaction = (keys: readonly string[]): number => keys.filter((key) => within.has(key)).length;
   const lines = (what: string): readonly string[] =>
     ledger.filter((line) => line.what === what).map(({ key }) => key);
   const beyondFirst = (keys: readonly string[]): number => keys.length - new Set(keys).size;
@@ -36,6 +56,11 @@ function toldAndDone(
     events: owed.length,
     acknowledged: acknowledged.size,
     pauses: lines('pause').length,
+    failures: lines('fail').length,
+    deathsInTransaction: inTransaction(lines('die')),
+    pausesInTransaction: inTransaction(lines('pause')),
+    failuresInTransaction: inTransaction(lines('fail')),
+    overtakenInTransaction: inTransaction(overtaken(ledger)),
     posts: seller.tally.attempts,
     unanswered: seller.tally.unanswered,
     told503: seller.tally.unavailable,
@@ -50,7 +75,7 @@ function toldAndDone(
 
 export interface RunOptions
   extends
-    Omit<TrafficOptions, 'hasTransactions'>,
+    Omit<TrafficOptions, 'hasTransactions' | 'canStopWithin'>,
     Pick<GroundOptions, 'kind' | 'mode' | 'seed' | 'deadlineMs' | 'breaks' | 'shared'> {
   /** kill -9, by the driver. */
   readonly kills: number;
@@ -147,7 +172,8 @@ export function run(options: RunOptions): Promise<Result> {
   const began = performance.now();
   return onGround({ ...options, ...TIMES, roles: options.roles ?? ROLES[options.mode] }, async (ground) => {
     const { backend, random, seller } = ground;
-    const traffic = trafficOf({ ...options, hasTransactions: backend.hasTransactions }, random);
+    const { hasTransactions, canStopWithin } = backend;
+    const traffic = trafficOf({ ...options, hasTransactions, canStopWithin }, random);
     const field = { ...ground, options, traffic, acknowledged: new Set<string>() };
     const facts = await factsOf(field, await play(field));
     const verdict = judge(facts);

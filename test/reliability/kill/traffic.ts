@@ -8,7 +8,8 @@ export interface Planned {
   readonly key: string;
   /** Of a status: its task, and when it was reached, Unix ms. */
   readonly task?: { readonly id: string; readonly at: number };
-  readonly inTransaction: boolean;
+  /** What it tells its handler to do. */
+  readonly orders: Orders;
   /** Its body, as its n-th copy: `message` names the copy, and from 2 on the payload has changed. */
   readonly payload: (copy: number) => object;
 }
@@ -21,8 +22,10 @@ export interface PlannedDelivery {
 
 export interface TrafficOptions {
   readonly events: number;
-  /** Whether half of the handlers write in `ctx.transaction`. */
+  /** Whether half of the handlers write in `ctx.transaction`, among them half of those that are stopped, die or fail. */
   readonly hasTransactions: boolean;
+  /** Whether a handler can be stopped inside of `ctx.transaction`, and others still write. */
+  readonly canStopWithin?: boolean;
   /** Duplicates and changed payloads beside each event. */
   readonly hasDuplicates: boolean;
   /** Events whose handler stops its process, kills its process, throws. */
@@ -62,26 +65,40 @@ export function trafficOf(options: TrafficOptions, random: Random): Traffic {
   return { events, deliveries: placed.toSorted((a, b) => a.at - b.at).map(({ delivery }) => delivery) };
 }
 
+/** What befalls handlers in turn: every second one is of an event in a transaction. */
+const DEATHS: readonly NonNullable<Orders['dies']>[] = ['before', 'within', 'after', 'after'];
+const PAUSES: readonly NonNullable<Orders['pauses']>[] = ['before', 'within', 'before', 'before'];
+const FAILURES: readonly NonNullable<Orders['fails']>[] = ['after', 'within', 'after', 'after'];
+
+const inTurn = <T>(all: readonly T[], ordinal: number): T => all[ordinal % all.length] as T;
+
 /**
- * Whether this event is one of `times`, spread over the whole.
+ * Returns which of `times` this event is, from 0; undefined: none of them. They are spread over the whole.
  * @param from its place among its eight: those from 4 on are reports, which cannot end stale before their handler ran.
  */
-function isOneOf(times: number, events: number, index: number, from: number): boolean {
-  if (times === 0) return false;
-  const group = Math.max(1, Math.floor(events / GROUP / times));
-  return index % (group * GROUP) === from;
+function ordinalOf(times: number, events: number, index: number, from: number): number | undefined {
+  const stride = GROUP * Math.max(1, Math.floor(events / GROUP / Math.max(1, times)));
+  const ordinal = Math.floor(index / stride);
+  return index % stride === from && ordinal < times ? ordinal : undefined;
 }
 
 function ordersOf(index: number, options: TrafficOptions, random: Random): Orders {
-  const { events, pauses, deaths, failures } = options;
-  const group = Math.floor(index / GROUP);
-  const pausing = isOneOf(pauses, events, index, 6);
+  const { events, pauses, deaths, failures, hasTransactions, canStopWithin = false } = options;
+  const pause = ordinalOf(pauses, events, index, 6);
+  const death = ordinalOf(deaths, events, index, 5);
+  // Those in transactions are reports, which always run; the others are statuses.
+  const failure = [2, 7]
+    .map((from) => ordinalOf(failures, events, index, from))
+    .find((ordinal, inTransaction) => ordinal !== undefined && ordinal % 2 === inTransaction);
+  const stopped = inTurn(PAUSES, pause ?? 0);
+  // By its own count, and not by its group's: each stride of groups may be even.
+  const ordinal = pause ?? death ?? failure ?? Math.floor(index / GROUP);
   return {
-    inTransaction: options.hasTransactions && group % 2 === 1,
-    takesMs: pausing ? 0 : random.below(LONGEST_HANDLER_MS),
-    ...(pausing && { pauses: true }),
-    ...(isOneOf(deaths, events, index, 5) && { dies: group % 4 < 2 ? 'before' : 'after' }),
-    ...(isOneOf(failures, events, index, 2) && { fails: true }),
+    inTransaction: hasTransactions && ordinal % 2 === 1,
+    takesMs: pause === undefined ? random.below(LONGEST_HANDLER_MS) : 0,
+    ...(pause !== undefined && { pauses: canStopWithin ? stopped : 'before' }),
+    ...(death !== undefined && { dies: inTurn(DEATHS, death) }),
+    ...(failure !== undefined && { fails: inTurn(FAILURES, failure) }),
   };
 }
 
@@ -102,7 +119,7 @@ function status(index: number, orders: Orders): Planned {
   return {
     key,
     task: { id, at },
-    inTransaction: orders.inTransaction,
+    orders,
     payload: (copy) => ({ ...made, message: `copy ${copy}` }),
   };
 }
@@ -112,7 +129,7 @@ function report(index: number, orders: Orders): Planned {
   const made = samplePayloads().report('scheduled', {}, { idempotency_key: key, context: orders });
   return {
     key,
-    inTransaction: orders.inTransaction,
+    orders,
     payload: (copy) => ({ ...made, message: `copy ${copy}` }),
   };
 }

@@ -21,7 +21,7 @@ export function orderAt(
       order: `order-${index}`,
       inTransaction: backend.hasTransactions,
       takesMs: random.below(20),
-      ...(index % 7 === 3 && { fails: true }),
+      ...(index % 7 === 3 && { fails: 'after' }),
     },
   };
 }

@@ -74,7 +74,6 @@ export function pollFigures(
     tasks: facts.tasks.length,
     polls: count('poll'),
     cut: count('cut'),
-    killedAmidPoll: killed.length,
     takenOverMs: timesToTakeOver(log, killed),
     bySeller: Object.fromEntries(
       agents.map(({ name, drops }) => {

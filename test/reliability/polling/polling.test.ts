@@ -46,8 +46,7 @@ it.each(ROWS)(
     tell(figures);
     expect(verdict, JSON.stringify(figures)).toEqual(POLLS_KEPT);
     expect(unresolved).toEqual([]);
-    // How many of them are caught amid a poll is not for the test to say.
-    expect(killed).not.toEqual([]);
+    expect(killed).toHaveLength(FORM.kills);
     expect(figures['tasks']).toBeGreaterThanOrEqual(FORM.orders / 2);
   },
   FORM.deadlineMs + 60_000,

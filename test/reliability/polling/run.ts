@@ -13,7 +13,7 @@ import { judgePolls, type PollVerdict } from './judge.ts';
 
 export interface RunOptions extends Pick<GroundOptions, 'kind' | 'mode' | 'seed' | 'deadlineMs' | 'shared'> {
   readonly orders: number;
-  /** kill -9 of a process whose poll is under way. */
+  /** kill -9 of a process whose poll is under way and is not answered: so many. */
   readonly kills: number;
   /** Orders under way at once. */
   readonly concurrency: number;
@@ -90,8 +90,8 @@ async function isOver({ registrations, seller }: Field): Promise<boolean> {
 }
 
 /**
- * Kills processes amid their polls, until all is over. Where that comes before the first, which is how a busy machine has it, there
- * are more orders. @returns the polls.
+ * Kills processes amid their polls. A poll may be answered all the same, and all may be over before enough were cut: there
+ * are more orders then, one of each agent. @returns the polls, as many as there are kills in the options.
  */
 async function killPollers(field: Field): Promise<string[]> {
   const { ground, options, seller } = field;
@@ -100,9 +100,7 @@ async function killPollers(field: Field): Promise<string[]> {
   while (killed.length < options.kills) {
     ground.signal.throwIfAborted();
     if (await isOver(field)) {
-      if (killed.length > 0) break;
-      await give(field, orders);
-      orders += 1;
+      for (const end = orders + AGENTS.length; orders < end; orders += 1) await give(field, orders);
     }
     const poll = underWay(seller.log());
     const asked =
@@ -144,6 +142,8 @@ async function resultOf(field: Field): Promise<Result> {
     figures: {
       ...pollFigures(AGENTS, facts, log, killed),
       ...figuresOf(options, ground, facts, verdict, began),
+      kills: killed.length,
+      killsBetweenPolls: ground.fleet.kills() - killed.length,
     },
     killed,
     unresolved: unresolved.map(({ operationId }) => operationId),
@@ -153,9 +153,14 @@ async function resultOf(field: Field): Promise<Result> {
 /** Orders to a seller that drops webhooks; pollers alone find what it does not tell, and are killed amid their polls. */
 export function run(options: RunOptions): Promise<Result> {
   const buys = { callMs: CALL_MS, polls: { ...options.polls, ...options.mistake } };
-  // One more than are to be killed, and for long enough that no machine is too slow to see one.
-  const { withinMs, kills } = options;
-  const agents = AGENTS.map((agent) => ({ ...agent, withinMs, holds: agent.drops === 100 ? kills + 1 : 0 }));
+  // More than are to be killed, for those of a seller hang together and may end while one is killed; and for long enough
+  // that no machine is too slow to see one.
+  const { withinMs, kills, polls } = options;
+  const agents = AGENTS.map((agent) => ({
+    ...agent,
+    withinMs,
+    holds: agent.drops === 100 ? kills + polls.perSeller : 0,
+  }));
   return onMarket({ ...options, ...TIMES, roles: ROLES, buys, agents }, (market) =>
     resultOf({ ...market, options }),
   );

@@ -84,6 +84,8 @@ export interface EffectRow {
 export interface Backend {
   readonly place: StoreLocation;
   readonly hasTransactions: boolean;
+  /** Whether others can write while a process is stopped inside of `ctx.transaction`. */
+  readonly canStopWithin: boolean;
   /** In the order in which they happened, as the database itself has noted them. */
   readonly completions: () => Promise<readonly Completion[]>;
   /** What `ctx.transaction` has committed. No constraint keeps an effect from being there twice. */
@@ -130,6 +132,7 @@ async function sqlite(): Promise<Backend> {
   return {
     place: { kind: 'SQLite', file },
     hasTransactions: true,
+    canStopWithin: false,
     completions: async () => completions(),
     effects: async () => effects(),
     remove: async () => {
@@ -162,6 +165,7 @@ async function postgres(shared: string): Promise<Backend> {
   return {
     place: { kind: 'Postgres', url, schema },
     hasTransactions: true,
+    canStopWithin: true,
     completions: async () =>
       (await pool.query<Completion>('SELECT key, owner FROM completion ORDER BY id')).rows,
     effects: async () => (await pool.query<EffectRow>('SELECT key, copy FROM effect')).rows,
@@ -194,6 +198,7 @@ async function mysql(shared: string): Promise<Backend> {
   return {
     place: { kind: 'MySQL', url },
     hasTransactions: true,
+    canStopWithin: true,
     completions: async () =>
       (await sql(
         `SELECT ${text('event')} AS \`key\`, owner FROM completion ORDER BY id`,
@@ -215,6 +220,7 @@ async function redis(): Promise<Backend> {
   return {
     place: { kind: 'Redis', port },
     hasTransactions: false,
+    canStopWithin: false,
     completions: async () => completionsInAof(folder),
     effects: async () => [],
     hang,

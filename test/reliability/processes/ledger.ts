@@ -19,6 +19,10 @@ export type Line =
   | { readonly what: 'told'; readonly key: string; readonly pid: number; readonly owner: string }
   /** The process stops (SIGSTOP) in the handler, until somebody lets it go on. */
   | { readonly what: 'pause'; readonly key: string; readonly pid: number }
+  /** It goes on. */
+  | { readonly what: 'woke'; readonly key: string; readonly pid: number }
+  /** The handler throws, as it was told to. */
+  | { readonly what: 'fail'; readonly key: string; readonly pid: number }
   /** A process begins to read or write registrations; `key` names that turn. */
   | { readonly what: 'turn'; readonly key: string; readonly pid: number }
   /** Its poller asks a seller about a task, as was decided in the turn of this key. */

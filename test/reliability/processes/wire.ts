@@ -106,7 +106,13 @@ export interface Ready {
   readonly port: number;
 }
 
-/** What an event tells its handler to do, in `context`. What is for the first run only is not done again. */
+/**
+ * A moment of a handler: before its effect, inside of `ctx.transaction` once the effect is written, or after the effect.
+ * Without a transaction `within` is after the effect.
+ */
+export type Moment = 'before' | 'within' | 'after';
+
+/** What an event tells its handler to do, in `context`. What befalls its handler does so once. */
 export interface Orders {
   readonly inTransaction: boolean;
   readonly takesMs: number;
@@ -114,10 +120,10 @@ export interface Orders {
   readonly until?: string;
   /** Kills its process on every run, once it has taken its time. */
   readonly isPoison?: boolean;
-  /** Throws on the first run, after its effect. */
-  readonly fails?: boolean;
-  /** Kills its process on the first run, before or after its effect. */
-  readonly dies?: 'before' | 'after';
-  /** Stops its process on the first run, before its effect, until it is let go on. */
-  readonly pauses?: boolean;
+  /** Throws, once. */
+  readonly fails?: Exclude<Moment, 'before'>;
+  /** Kills its process, once. */
+  readonly dies?: Moment;
+  /** Stops its process, once, until it is let go on. */
+  readonly pauses?: Exclude<Moment, 'after'>;
 }

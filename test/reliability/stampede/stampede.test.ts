@@ -13,10 +13,13 @@ import { tell } from '../../support/tell.ts';
 const COPIES = 200;
 /** Events whose deliveries are under way at once. */
 const AT_ONCE = LONG ? 8 : 3;
-/** The short form: each round of as many as go at once twice, or once; a round more shows nothing else. */
+/**
+ * The short form: each round of as many as go at once twice, or once; a round more shows nothing else. The long form's
+ * seed is new each time, and printed.
+ */
 const FORM = LONG
-  ? { inline: 1_000, inbox: 200, sameBytes: 100, deadlineMs: 3_600_000 }
-  : { inline: 6, inbox: 3, sameBytes: 2, deadlineMs: 480_000 };
+  ? { inline: 1_000, inbox: 200, sameBytes: 100, seed: Date.now() % 2 ** 31, deadlineMs: 3_600_000 }
+  : { inline: 6, inbox: 3, sameBytes: 2, seed: 1, deadlineMs: 480_000 };
 
 /** Nobody dies here: the product's own times. A seller waits for 10 s. */
 const TIMES = { leaseMs: 8_000, waitMs: 8_000, timeoutMs: 10_000 } as const;
@@ -68,7 +71,8 @@ const DELIVER: Readonly<
 
 async function stampede({ kind, mode, bytes }: Stampede): Promise<void> {
   const keys = bytes === 'the same bytes' ? FORM.sameBytes : FORM[mode];
-  const options = { kind, mode, seed: 1, roles: ROLES[mode], ...TIMES, deadlineMs: FORM.deadlineMs };
+  const { seed, deadlineMs } = FORM;
+  const options = { kind, mode, seed, roles: ROLES[mode], ...TIMES, deadlineMs };
   await onGround({ ...options, shared: inject('shared') }, async (ground) => {
     const began = performance.now();
     const { backend, seller, fleet } = ground;

@@ -7,6 +7,10 @@ import type { Orders } from '../processes/wire.ts';
 /** A run in numbers, for test/README.md. */
 export interface Outcome {
   readonly events: number;
+  /** Events of which the seller was told that they are safe. */
+  readonly acknowledged: number;
+  /** Answers that no seller should get. */
+  readonly unexpected: readonly string[];
   /** Deaths of processes, or hangs of the store. */
   readonly faults: number;
   /** Acknowledged, and neither handled and completed nor meant to end DEAD. */
@@ -23,9 +27,9 @@ export interface Outcome {
 /** A delivery report: none waits for another. */
 export function report(name: string, orders: Partial<Orders>): Planned {
   const key = `event-${name}-of-the-seller`;
-  const context: Orders = { inTransaction: false, takesMs: 0, ...orders };
-  const made = samplePayloads().report('scheduled', {}, { idempotency_key: key, context });
-  return { key, inTransaction: false, payload: () => made };
+  const given: Orders = { inTransaction: false, takesMs: 0, ...orders };
+  const made = samplePayloads().report('scheduled', {}, { idempotency_key: key, context: given });
+  return { key, orders: given, payload: () => made };
 }
 
 /** Delivers them all at once, each until its answer is final. */
@@ -69,6 +73,8 @@ export async function outcomeOf(
   const { lost, completedTwice } = judge({ owed, completions, ledger, effects: [] });
   return {
     events: events.length,
+    acknowledged: events.filter(({ key }) => acknowledged.has(key)).length,
+    unexpected: ground.seller.unexpected,
     faults: faults ?? ledger.filter(({ what }) => what === 'die').length,
     lost,
     twice: completedTwice,

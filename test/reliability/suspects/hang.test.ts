@@ -56,6 +56,8 @@ function hangs(): Promise<Outcome> {
 it('a store that does not answer for longer than a lease is not a crash: no event is DEAD or overlaps itself', async () => {
   const outcome = await hangs();
   expect(outcome).toMatchObject({ lost: [], twice: [], dead: [], besideItself: [] });
+  const events = LASTING.length + HANGS * passing(1).length;
+  expect(outcome).toMatchObject({ events, acknowledged: events, unexpected: [] });
   if (!LONG) return;
   tell(outcome);
   // Where a process is held up for longer than others wait for it, its events run once more elsewhere: how many, the
