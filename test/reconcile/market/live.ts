@@ -240,7 +240,7 @@ export async function live(options: LiveOptions): Promise<Lived> {
     buys: buys.length,
     ...windows.figures(),
     ...truth.figures(),
-    kills: fleet.kills(),
+    kills: fleet.deaths(),
     compared,
   };
 }
