@@ -192,6 +192,12 @@ describe('a market of lives catches a buyer', () => {
       [
         ['that forgets to tell ends', controls.forgetsEnds, ['loses'], 'the handlers have'],
         ['that tells twice', controls.tellsTwice, ['loses'], 'was pulled twice'],
+        [
+          'that tells twice while it is compared',
+          controls.tellsTwiceWhileCompared(),
+          ['loses'],
+          'was pulled twice',
+        ],
         ['that trusts an old answer', controls.trustsOldAnswers, ['hours-old'], 'the handlers have'],
         ['that looks away', controls.looksAway, ['loses'], 'the handlers have'],
         ['that asks twice', controls.asksTwice, ['keeps-its-word'], 'calls, and'],
