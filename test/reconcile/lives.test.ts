@@ -1,12 +1,16 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 import { createMemoryState } from '../../src/stores/for-tests.ts';
 import { memoryStore } from '../../src/stores/memory.ts';
 import { sqliteStore } from '../../src/stores/sqlite.ts';
 import type { Store } from '../../src/stores/index.ts';
+import { generateKey } from '../../src/sender/sign.ts';
 import { inThisForm, LONG } from '../reliability/form.ts';
+import { randomOf } from '../reliability/processes/random.ts';
+import { virtualClock } from '../support/virtual-clock.ts';
+import { fleetOf } from './market/fleet.ts';
 import * as controls from './market/life-controls.ts';
 import { DAY, HOUR, type Life, livesOf, type Seller, SELLERS } from './market/lives.ts';
 import { live, type Lived, type LiveOptions } from './market/live.ts';
@@ -119,6 +123,48 @@ describe.each(ROWS)('media buys that are impaired and end, $name, $mode', ({ nam
   );
 });
 
+it('a process that is to die is not killed again, and counts when it has died', async () => {
+  const clock = virtualClock(BEGIN);
+  const store = memoryStore();
+  const agentUrl = 'https://seller.example/mcp';
+  const keys = new Map([[agentUrl, await generateKey('ed25519', 'webhook-signing', { kid: 'key' })]]);
+  const fleet = fleetOf(
+    () => ({
+      store,
+      clock,
+      call: async () => ({}),
+      mode: 'inline',
+      keys,
+      handle: () => undefined,
+      alarmed: () => undefined,
+      reconcile: { schedule: () => undefined },
+      lookMs: HOUR,
+    }),
+    randomOf(1),
+  );
+  try {
+    await fleet.begin();
+    await fleet.begin();
+    for (let kills = 0; kills < 5; kills += 1) fleet.kill();
+    expect(fleet.deaths()).toBe(0);
+    const create = (): Promise<unknown> =>
+      fleet.ask(({ registrations }) =>
+        registrations.create({ agentUrl, taskType: 'create_media_buy', arguments: {} }),
+      );
+    for (let asked = 0; asked < 200; asked += 1) await create();
+    expect(fleet.deaths()).toBe(2);
+    fleet.killAll();
+    expect(fleet.deaths()).toBe(2);
+    await fleet.begin();
+    fleet.killAll();
+    expect(fleet.deaths()).toBe(3);
+  } finally {
+    await fleet.end();
+    clock.end();
+    vi.useRealTimers();
+  }
+});
+
 /** One of each kind of mistake; the others are rows. */
 const IN_SHORT: ReadonlySet<string> = new Set([
   'that forgets to tell ends',
@@ -146,6 +192,12 @@ describe('a market of lives catches a buyer', () => {
       [
         ['that forgets to tell ends', controls.forgetsEnds, ['loses'], 'the handlers have'],
         ['that tells twice', controls.tellsTwice, ['loses'], 'was pulled twice'],
+        [
+          'that tells twice while it is compared',
+          controls.tellsTwiceWhileCompared(),
+          ['loses'],
+          'was pulled twice',
+        ],
         ['that trusts an old answer', controls.trustsOldAnswers, ['hours-old'], 'the handlers have'],
         ['that looks away', controls.looksAway, ['loses'], 'the handlers have'],
         ['that asks twice', controls.asksTwice, ['keeps-its-word'], 'calls, and'],

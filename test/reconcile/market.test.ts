@@ -5,7 +5,7 @@ import type { Store } from '../../src/stores/index.ts';
 import { inThisForm, LONG, ROWS as ROWS_FORM } from '../reliability/form.ts';
 import { daily, hourly, monthly, silent, unusual } from './market/buys.ts';
 import { type MarketOptions, play, type Played } from './market/run.ts';
-import { marksBeside, threeIsDone, upToArrivals } from './market/controls.ts';
+import { handlesWhileCompared, marksBeside, threeIsDone, upToArrivals } from './market/controls.ts';
 
 const HOUR = 3_600_000;
 
@@ -75,6 +75,15 @@ describe('a market catches a buyer', () => {
   it('that counts as had what its handler has refused three times', async () => {
     const played = await half({ store: threeIsDone(memoryStore()) });
     expect(played.wrong).toContainEqual(expect.stringContaining('came, is due, and was not handled'));
+  });
+
+  it('that handles an event of no window while it is compared, and is right then', async () => {
+    const played = await half({
+      buys: silent(),
+      end: at('2026-03-01T12:00:00Z'),
+      account: handlesWhileCompared(),
+    });
+    expect(played.wrong).toEqual([expect.stringContaining('handled: an event of no window')]);
   });
 
   it('that expects nothing behind the last report that came', async () => {

@@ -3,7 +3,7 @@ import { Redis } from 'ioredis';
 import { createPool } from 'mysql2/promise';
 import { Pool } from 'pg';
 import type { Event } from '../../../src/events/index.ts';
-import { createReceiver } from '../../../src/index.ts';
+import { createReceiver, Fault } from '../../../src/index.ts';
 import { reconcilerOf } from '../../../src/reconcile/for-tests.ts';
 import { createRegistrations, SellerError } from '../../../src/registrations/index.ts';
 import type { Store } from '../../../src/stores/index.ts';
@@ -13,6 +13,7 @@ import { redisStore } from '../../../src/stores/redis.ts';
 import { sqliteStore } from '../../../src/stores/sqlite.ts';
 import type { StoreLocation } from '../../reliability/processes/stores.ts';
 import { SILENT_LOGGER } from '../../support/silent-logger.ts';
+import { codeOf, whileAway } from './away.ts';
 import { type Answer, type Asked, type Buying, type Told, URL } from './wire.ts';
 
 /*
@@ -109,7 +110,19 @@ const reconciler = reconcilerOf(
   { sleep: (ms, signal) => wait(Math.min(ms, 25), undefined, { signal }).catch(() => undefined), lookMs: 25 },
 );
 
+const { endFrom = Infinity, endAtAccount, away = 0 } = buying.wrongly ?? {};
+let timesAway = 0;
+
+/** By mistake. */
+function goWrong({ what }: Asked): void {
+  if (endAtAccount && what === 'account') process.exit(3);
+  if (what === 'deliver' || what === 'call' || timesAway === away) return;
+  timesAway += 1;
+  throw new Fault('store_unavailable', 'by mistake');
+}
+
 async function done(asked: Asked): Promise<unknown> {
+  goWrong(asked);
   switch (asked.what) {
     case 'deliver': {
       const { kind, code, response } = await receiver.verifyAndDispatch(
@@ -119,8 +132,9 @@ async function done(asked: Asked): Promise<unknown> {
       return { kind, code, response: { status: response.status } };
     }
     case 'call': {
-      const made = await registrations.create({ agentUrl: asked.agentUrl, ...asked.call });
-      await made.settle(asked.answer);
+      // One of which nobody was told is an operation that never was settled.
+      const made = await whileAway(() => registrations.create({ agentUrl: asked.agentUrl, ...asked.call }));
+      await whileAway(() => made.settle(asked.answer));
       return made.operationId;
     }
     case 'account':
@@ -128,7 +142,7 @@ async function done(asked: Asked): Promise<unknown> {
     case 'list':
       return receiver.inbox.list({ state: asked.state, limit: 1000 });
     case 'inspect':
-      return (await receiver.inbox.inspect(asked.agentUrl, asked.key)) !== undefined;
+      return (await receiver.inbox.inspect(asked.agentUrl, asked.key))?.state;
   }
 }
 
@@ -138,11 +152,15 @@ process.on('message', (told: Told) => {
   if (told.kind !== 'asked') return;
   done(told.asked).then(
     (value) => tell({ kind: 'done', id: told.id, value }),
-    (error: unknown) => tell({ kind: 'done', id: told.id, error: String(error) }),
+    (error: unknown) => {
+      const code = codeOf(error);
+      tell({ kind: 'done', id: told.id, error: String(error), ...(code !== undefined && { code }) });
+    },
   );
 });
 process.on('disconnect', () => process.exit(0));
 
+if (buying.index >= endFrom) process.exit(3);
 await receiver.start();
 await reconciler.start();
 tell({ kind: 'ready' });

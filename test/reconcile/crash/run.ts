@@ -6,8 +6,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { vi } from 'vitest';
 import type { Outcome, SeenEvents } from '../../../src/index.ts';
-
-import type { Account } from '../../../src/reconcile/index.ts';
+import type { Account, AccountQuery } from '../../../src/reconcile/index.ts';
 import { SellerError } from '../../../src/registrations/index.ts';
 import { signDelivery } from '../../../src/sender/sign.ts';
 import { type Child, launch } from '../../reliability/processes/child.ts';
@@ -18,7 +17,8 @@ import { postedOf } from '../market/run.ts';
 import { answerDelivery, answerMediaBuys } from '../market/seller.ts';
 import { agendaOf, type Call, orderOf, type Posted, scheduleOf, sellerKeys } from '../market/traffic.ts';
 import { createTruth, type Truth } from '../market/truth.ts';
-import { type Asked, type Buying, type Question, type Told, URL } from './wire.ts';
+import { whileAway } from './away.ts';
+import { type Answer, type Asked, type Buying, type Question, type Told, URL, type Wrongly } from './wire.ts';
 
 /*
  * A market whose buyer is three processes on one store, killed at random while a simulated month passes: when they ask the seller,
@@ -32,6 +32,8 @@ const PROCESSES = 3;
 const BUYER = fileURLToPath(new globalThis.URL('buyer.ts', import.meta.url));
 /** The clock is moved however far the processes are: how soon they pull is judged in the market of one process. */
 const PROMPT = DAY;
+/** A record is kept for a day after the last attempt, at least. */
+const KEPT = DAY - HOUR;
 
 export interface CrashOptions {
   readonly place: StoreLocation;
@@ -44,6 +46,13 @@ export interface CrashOptions {
   readonly seed: number;
   /** Of 1, at each question, run of a handler and delivery. */
   readonly killing: number;
+  /** Keys of records that became `applied`, by the database: `Backend.completions`. */
+  readonly completions: () => Promise<readonly { readonly key: string }[]>;
+  /** Buyers that are wrong. */
+  readonly wrongly?: Wrongly & {
+    /** What is read as the account. */
+    readonly account?: (real: readonly Account[], truth: Truth) => readonly Account[];
+  };
 }
 
 export interface Crashed {
@@ -57,53 +66,72 @@ export interface Crashed {
 
 interface Process {
   readonly child: Child<Told>;
-  readonly asked: Map<number, (value: { readonly value?: unknown; readonly error?: string }) => void>;
+  readonly asked: Map<number, (answer: Omit<Answer, 'id'>) => void>;
+  isReady: boolean;
+  /** It was killed, or has ended. */
   isGone: boolean;
 }
 
 /** The processes of the buyer. */
 interface Fleet {
   readonly kills: () => number;
-  /** @throws Error where the process dies. */
+  /** @throws Error where the process is killed, or one has ended by itself. */
   readonly ask: (asked: Asked) => Promise<unknown>;
   readonly setTime: (now: number) => void;
+  /** Nobody is killed from now on, whatever was decided before. */
   readonly stopKilling: (isOver: boolean) => void;
+  /** Why the fleet is broken: a process has ended that nobody killed. */
+  readonly problem: () => Error | undefined;
   readonly end: () => Promise<void>;
 }
 
 const GONE = 'the process is gone';
+const isGone = (error: unknown): boolean => error instanceof Error && error.message === GONE;
+
+/** So long a process is waited for. */
+const START_MS = 120_000;
+
+/** What goes to a process that is gone by now gets lost. */
+const send = ({ child }: Process, told: Told): void => void child.process.send(told, () => undefined);
 
 async function fleet(
-  buying: Buying,
+  buying: Omit<Buying, 'index'>,
   { random, killing }: { readonly random: Random; readonly killing: number },
   answer: (question: Question) => unknown,
 ): Promise<Fleet> {
   const cache = mkdtempSync(join(tmpdir(), 'owed-'));
-  let processes: Process[] = [];
+  const processes = new Set<Process>();
+  let problem: Error | undefined;
+  let starts = 0;
   let kills = 0;
   let count = 0;
   let now = buying.now;
   let isOver = false;
+  let isEnding = false;
+  const living = (): readonly Process[] => [...processes].filter((one) => one.isReady && !one.isGone);
   const kill = (process: Process): void => {
-    if (process.isGone) return;
+    if (isOver || process.isGone || !process.child.process.kill('SIGKILL')) return;
     process.isGone = true;
     kills += 1;
-    process.child.process.kill('SIGKILL');
   };
   const dies = (): boolean => !isOver && random.next() < killing;
   /** It is gone: another one takes its place. */
   const over = async (process: Process): Promise<void> => {
-    await process.child.gone;
-    const wasKilled = process.isGone;
+    const [, signal] = (await process.child.gone) as readonly [unknown, string | null];
+    const wasKilled = process.isGone && signal === 'SIGKILL';
     process.isGone = true;
-    processes = processes.filter((one) => one !== process);
-    for (const tellIt of process.asked.values()) tellIt({ error: GONE });
+    processes.delete(process);
+    if (!wasKilled) problem ??= process.child.problem();
+    for (const tellIt of process.asked.values()) tellIt({ error: problem?.message ?? GONE });
     process.asked.clear();
     if (wasKilled && !isEnding) await begin();
   };
   const begin = async (): Promise<void> => {
-    const child = launch<Told>('a buyer', BUYER, { ...buying, now }, cache);
-    const process: Process = { child, asked: new Map(), isGone: false };
+    const child = launch<Told>('a buyer', BUYER, { ...buying, now, index: starts } satisfies Buying, cache);
+    starts += 1;
+    const process: Process = { child, asked: new Map(), isReady: false, isGone: false };
+    processes.add(process);
+    void over(process);
     child.process.on('message', (told: Told) => {
       if (told.kind === 'done') process.asked.get(told.id)?.(told);
       if (told.kind !== 'question') return;
@@ -118,56 +146,60 @@ async function fleet(
         const code = error instanceof SellerError ? { code: error.code } : {};
         reply = { kind: 'answer', id: told.id, error: String(error), ...code };
       }
-      if (!process.isGone) child.process.send(reply);
+      if (!process.isGone) send(process, reply);
       if (dies()) setTimeout(() => kill(process), random.below(8));
     });
-    await child.ready;
-    child.process.send({ kind: 'time', now } satisfies Told);
-    processes = [...processes, process];
-    void over(process);
+    // One that ends before is a problem: `over` keeps it.
+    const isReady = await child.ready.then(
+      () => true,
+      () => false,
+    );
+    if (!isReady) return;
+    send(process, { kind: 'time', now });
+    process.isReady = true;
   };
-  let isEnding = false;
+  const end = async (): Promise<void> => {
+    isEnding = true;
+    const all = [...processes];
+    for (const process of all) {
+      process.isGone = true;
+      process.child.process.kill('SIGKILL');
+    }
+    await Promise.all(all.map(({ child }) => child.gone));
+    rmSync(cache, { recursive: true, force: true });
+  };
   await Promise.all(Array.from({ length: PROCESSES }, begin));
   return {
     kills: () => kills,
     setTime: (at) => {
       now = at;
-      for (const { child, isGone } of processes)
-        if (!isGone) child.process.send({ kind: 'time', now } satisfies Told);
+      // Also to one that starts: it may look before it is ready.
+      for (const process of processes) if (!process.isGone) send(process, { kind: 'time', now });
     },
     stopKilling: (is) => {
       isOver = is;
     },
+    problem: () => problem,
     ask: async (asked) => {
-      let living = processes.filter(({ isGone }) => !isGone);
-      for (let tries = 0; living.length === 0 && tries < 3000; tries += 1) {
-        await wait(10);
-        living = processes.filter(({ isGone }) => !isGone);
-      }
-      const process = random.pick(living);
+      const late = performance.now() + START_MS;
+      const isWaitedFor = (): boolean => !problem && living().length === 0 && performance.now() < late;
+      while (isWaitedFor()) await wait(10);
+      if (problem) throw problem;
+      const process = random.pick(living());
       count += 1;
       const id = count;
       const answered = new Promise<unknown>((resolve, reject) => {
-        process.asked.set(id, ({ value, error }) => {
+        process.asked.set(id, ({ value, error, code }) => {
           process.asked.delete(id);
           if (error === undefined) resolve(value);
-          else reject(new Error(error));
+          else reject(Object.assign(new Error(error), code !== undefined && { code }));
         });
       });
-      process.child.process.send({ kind: 'asked', id, asked } satisfies Told);
+      send(process, { kind: 'asked', id, asked });
       if (asked.what === 'deliver' && dies()) setTimeout(() => kill(process), random.below(12));
       return answered;
     },
-    end: async () => {
-      isEnding = true;
-      const all = [...processes];
-      for (const process of all) {
-        process.isGone = true;
-        process.child.process.kill('SIGKILL');
-      }
-      await Promise.all(all.map(({ child }) => child.gone));
-      rmSync(cache, { recursive: true, force: true });
-    },
+    end,
   };
 }
 
@@ -180,6 +212,8 @@ export async function crash({
   calmFrom = end,
   seed,
   killing,
+  completions,
+  wrongly = {},
 }: CrashOptions): Promise<Crashed> {
   vi.useFakeTimers({ toFake: ['Date'], now: begin });
   const random = randomOf(seed);
@@ -200,7 +234,8 @@ export async function crash({
     truth.asked(buy, Date.now());
     return answerDelivery(buy, args, Date.now());
   };
-  const buying: Buying = {
+  const { account: wrongAccount, ...processes } = wrongly;
+  const buying: Omit<Buying, 'index'> = {
     place,
     mode,
     now: begin,
@@ -210,6 +245,7 @@ export async function crash({
       id: buy.id,
       schedule: scheduleOf(buy),
     })),
+    wrongly: processes,
   };
   const buyer = await fleet(buying, { random, killing }, answer);
   const setTime = (now: number): void => {
@@ -221,13 +257,23 @@ export async function crash({
     post: (buy, body) => post(buyer, keys, buy, body),
     update: (buy, call) => called(buyer, buy, call, { status: 'submitted', task_id: `update-${buy.id}` }),
   });
+  const comparing: Comparing = {
+    buyer,
+    truth,
+    setTime,
+    account: async () => {
+      const real = await accountOf(buyer);
+      return wrongAccount?.(real, truth) ?? real;
+    },
+    ends: new Map(),
+  };
   const stepAt = (): number => (Date.now() < calmFrom ? HOUR : 6 * HOUR);
   try {
     for (const buy of buys) {
       await called(buyer, buy, orderOf(buy), { media_buy_id: buy.id, status: 'completed', packages: [] });
     }
     for (let at = begin + DAY + 37 * MINUTE; at < end; at += at < calmFrom ? DAY : 5 * DAY) {
-      agenda.add({ at, run: () => compare(buyer, truth, setTime) });
+      agenda.add({ at, run: () => compare(comparing) });
     }
     for (let action = agenda.next(); action && action.at < end; action = agenda.next()) {
       for (let step = stepAt(); action.at - Date.now() > step; step = stepAt()) {
@@ -238,13 +284,20 @@ export async function crash({
       await action.run();
     }
     setTime(Math.max(end, Date.now()));
-    await compare(buyer, truth, setTime);
+    await compare(comparing);
     truth.atEnd();
-    return { wrong: truth.wrong, kills: buyer.kills(), ...truth.figures() };
+    buyer.stopKilling(true);
+    judgeCompletions(
+      comparing,
+      (await completions()).map(({ key }) => key),
+    );
   } finally {
     await buyer.end();
     vi.useRealTimers();
   }
+  const problem = buyer.problem();
+  if (problem) throw problem;
+  return { wrong: truth.wrong, kills: buyer.kills(), ...truth.figures() };
 }
 
 /** A call of a process that is left alone meanwhile. @returns the operation's id. */
@@ -275,13 +328,13 @@ async function post(
     // A fault of the store, or a lease of a process that died: nobody knows, and the seller tries again.
     return posted.status === 503 ? { ...posted, isStored: undefined } : posted;
   } catch (error) {
-    if (!(error instanceof Error) || error.message !== GONE) throw error;
+    if (!isGone(error)) throw error;
     return { status: 0, isStored: undefined, code: GONE };
   }
 }
 
 const listed = async (buyer: Fleet, state: 'queued' | 'leased' | 'dead'): Promise<SeenEvents> =>
-  (await buyer.ask({ what: 'list', state })) as SeenEvents;
+  (await whileAway(() => buyer.ask({ what: 'list', state }))) as SeenEvents;
 
 /** The processes have done what can be done at this time, as far as can be seen from outside. */
 async function rest(buyer: Fleet): Promise<boolean> {
@@ -292,42 +345,83 @@ async function rest(buyer: Fleet): Promise<boolean> {
       for (const state of ['queued', 'leased'] as const) lists.push(await listed(buyer, state));
       if (!lists.some(({ records }) => records.some(({ acked }) => acked))) return true;
     } catch (error) {
-      if (!(error instanceof Error) || error.message !== GONE) throw error;
+      if (!isGone(error)) throw error;
     }
   }
   return false;
 }
 
+interface Comparing {
+  readonly buyer: Fleet;
+  readonly truth: Truth;
+  readonly setTime: (now: number) => void;
+  readonly account: () => Promise<readonly Account[]>;
+  /** What became of the events that were handled, by key. */
+  readonly ends: Map<string, string>;
+}
+
 /** What is under way comes to its end while a little time passes: then the account must be what is. */
-async function compare(buyer: Fleet, truth: Truth, setTime: (now: number) => void): Promise<void> {
+async function compare(comparing: Comparing): Promise<void> {
+  const { buyer, truth, setTime, account } = comparing;
   buyer.stopKilling(true);
-  const before = truth.wrong.length;
+  let found: readonly string[] = [];
   for (let tries = 0; tries < 200; tries += 1) {
-    truth.wrong.length = Math.min(truth.wrong.length, before);
     const isQuiet = await rest(buyer);
     if (isQuiet || tries > 150) {
-      for (const [key, settle] of truth.unsure) settle(await isThere(buyer, truth, key));
+      for (const [key, settle] of truth.unsure) {
+        settle((await stateOf(buyer, truth.agentOf(key), key)) !== undefined);
+      }
       const dead = await listed(buyer, 'dead');
       for (const { key } of dead.records) truth.died(key);
-      truth.compare(await accountOf(buyer), Date.now());
-      if (truth.wrong.length === before) break;
+      found = truth.compare(await account(), Date.now());
+      if (found.length === 0) break;
     }
     setTime(Date.now() + 30_000);
   }
+  truth.keep(found);
+  await lookAtHandled(comparing);
   buyer.stopKilling(false);
 }
 
-const isThere = async (buyer: Fleet, truth: Truth, key: string): Promise<boolean> =>
-  (await buyer.ask({ what: 'inspect', agentUrl: truth.agentOf(key), key })) === true;
+const stateOf = async (buyer: Fleet, agentUrl: string, key: string): Promise<string | undefined> =>
+  (await whileAway(() => buyer.ask({ what: 'inspect', agentUrl, key }))) as string | undefined;
+
+/**
+ * What was handled is completed, or its record says what became of it: it is dead, or stale; or its process died before it could
+ * complete it, and nobody was told that it is safe. Such a one is looked at again.
+ */
+async function lookAtHandled({ buyer, truth, ends }: Comparing): Promise<void> {
+  for (const [key, { sender, at }] of truth.handled) {
+    if (ends.has(key)) continue;
+    const state = await stateOf(buyer, sender, key);
+    if (state === 'queued' || state === 'leased') continue;
+    ends.set(key, state ?? 'forgotten');
+    if (state === undefined && Date.now() < at + KEPT)
+      truth.keep([`${key}: was handled, and its record is gone`]);
+  }
+}
+
+/** Each event was completed once at most, and by its handler; and what the store says is completed was noted by the database. */
+function judgeCompletions({ truth, ends }: Comparing, keys: readonly string[]): void {
+  const counts = new Map<string, number>();
+  for (const key of keys) counts.set(key, (counts.get(key) ?? 0) + 1);
+  const wrong: string[] = [];
+  for (const [key, count] of counts) {
+    if (count > 1) wrong.push(`${key}: completed ${count} times`);
+    if (!truth.handled.has(key)) wrong.push(`${key}: completed, and no handler has had it`);
+  }
+  for (const [key, state] of ends)
+    if (state === 'applied' && !counts.has(key))
+      wrong.push(`${key}: is applied, and the database has not noted it`);
+  truth.keep(wrong);
+}
 
 async function accountOf(buyer: Fleet): Promise<readonly Account[]> {
   const pages: Account[] = [];
   let after: string | undefined;
   do {
-    const page = (await buyer.ask({
-      what: 'account',
-      query: { limit: 20, ...(after !== undefined && { after }) },
-    })) as Account;
+    const query: AccountQuery = { limit: 20, ...(after !== undefined && { after }) };
+    const page = (await whileAway(() => buyer.ask({ what: 'account', query }))) as Account;
     pages.push(page);
     after = page.next;
   } while (after !== undefined);

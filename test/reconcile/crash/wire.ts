@@ -17,6 +17,19 @@ export interface Buying {
   readonly secret: string;
   readonly senders: readonly { readonly agentUrl: string; readonly key: Record<string, unknown> }[];
   readonly buys: readonly { readonly id: string; readonly schedule: ReportSchedule }[];
+  /** Of this process among those that were started, from 0. */
+  readonly index: number;
+  readonly wrongly?: Wrongly;
+}
+
+/** Processes that are wrong: the market has to notice each of them. */
+export interface Wrongly {
+  /** From this one on they end by themselves when they start. */
+  readonly endFrom?: number;
+  /** They end by themselves when they are asked for the account. */
+  readonly endAtAccount?: true;
+  /** The store of each is away so many times when it is asked for the account, or for records. */
+  readonly away?: number;
 }
 
 /** What it is asked to do. */
@@ -40,7 +53,7 @@ export interface Answer {
   readonly id: number;
   readonly value?: unknown;
   readonly error?: string;
-  /** The code of a SellerError. */
+  /** The code of the error: of a SellerError, or of a fault. */
   readonly code?: string;
 }
 

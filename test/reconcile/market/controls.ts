@@ -1,6 +1,8 @@
+import type { DeliveryReportEvent } from '../../../src/events/index.ts';
 import type { Account, Reconciler } from '../../../src/reconcile/index.ts';
 import type { FailRequest, RegistrationRow, Store } from '../../../src/stores/index.ts';
 import { completedIn, type Stream, streamIn, streamText } from '../../../src/windows/for-tests.ts';
+import { pagesOf } from './run.ts';
 import type { Truth } from './truth.ts';
 
 /* Buyers that are wrong. */
@@ -69,6 +71,26 @@ export function threeIsDone(store: Store): Store {
   };
   return { ...store, fail };
 }
+
+/** A handler of it is given an event of no window while the account is compared, and that comparison fails. Then it is right. */
+export function handlesWhileCompared(): (real: Reconciler, truth: Truth) => Promise<readonly Account[]> {
+  let isFirst = true;
+  return async (real, truth) => {
+    if (!isFirst) return pagesOf(real);
+    isFirst = false;
+    truth.handle(OF_NO_WINDOW, Date.now());
+    return [];
+  };
+}
+
+/** As far as it is judged. */
+export const OF_NO_WINDOW = {
+  kind: 'delivery-report',
+  idempotencyKey: 'of-no-window',
+  source: 'webhook',
+  sender: 'https://nobody.example/mcp',
+  report: { media_buy_deliveries: [{ media_buy_id: 'of-nobody' }] },
+} as unknown as DeliveryReportEvent;
 
 /** The account of a buyer that takes its expectations from what came. */
 export async function upToArrivals(real: Reconciler, truth: Truth): Promise<readonly Account[]> {

@@ -112,31 +112,38 @@ export async function started({ receiver, reconciler }: Buyer): Promise<void> {
 /** A life that others end: at one of the next points. */
 interface DoomedLife extends Mortality {
   readonly doom: (points: number) => void;
+  /** It is to end at a point that has not come yet, or it has ended. */
+  readonly isDoomed: () => boolean;
   readonly died: Promise<void>;
 }
 
-function doomedLife(): DoomedLife {
+/** @param ended is called once, when it ends. */
+function doomedLife(ended: () => void): DoomedLife {
   let left = Infinity;
   let over = false;
   let tell = (): void => {};
   const died = new Promise<void>((resolve) => {
     tell = resolve;
   });
+  const end = (): void => {
+    over = true;
+    ended();
+    tell();
+  };
   return {
     died,
     isOver: () => over,
+    isDoomed: () => left < Infinity,
     doom: (points) => {
+      if (over) return;
       left = Math.min(left, points);
-      if (left > 0) return;
-      over = true;
-      tell();
+      if (left <= 0) end();
     },
     point: () => {
       if (over) return never();
       left -= 1;
       if (left > 0) return Promise.resolve();
-      over = true;
-      tell();
+      end();
       return never();
     },
   };
@@ -144,10 +151,11 @@ function doomedLife(): DoomedLife {
 
 /** The processes that live now. */
 export interface Fleet {
-  readonly kills: () => number;
+  /** Those that have died. */
+  readonly deaths: () => number;
   /** One of them begins. */
   readonly begin: () => Promise<void>;
-  /** One of them dies, at one of its next steps. */
+  /** One of them dies, at one of its next steps; one that is to die already is left alone. */
   readonly kill: () => void;
   /** All of them die, at once. */
   readonly killAll: () => void;
@@ -158,23 +166,23 @@ export interface Fleet {
 
 export function fleetOf(options: () => Omit<BuyerOptions, 'life'>, random: Random): Fleet {
   let living: { readonly buyer: Buyer; readonly life: DoomedLife }[] = [];
-  let kills = 0;
+  let deaths = 0;
   const alive = (): typeof living => (living = living.filter(({ life }) => !life.isOver()));
   return {
-    kills: () => kills,
+    deaths: () => deaths,
     begin: async () => {
-      const life = doomedLife();
+      const life = doomedLife(() => {
+        deaths += 1;
+      });
       const buyer = await buyerOf({ ...options(), life });
       await started(buyer);
       living.push({ buyer, life });
     },
     kill: () => {
-      if (alive().length === 0) return;
-      kills += 1;
-      random.pick(living).life.doom(1 + random.below(30));
+      const left = alive().filter(({ life }) => !life.isDoomed());
+      if (left.length > 0) random.pick(left).life.doom(1 + random.below(30));
     },
     killAll: () => {
-      kills += alive().length;
       for (const { life } of alive()) life.doom(0);
     },
     ask: async (task) => {

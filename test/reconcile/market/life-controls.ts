@@ -43,6 +43,23 @@ export const tellsTwice: Wrongly = handled(async (event, handle) => {
   if (isTold(event)) await handle({ ...event, idempotencyKey: `${event.idempotencyKey}-too` });
 });
 
+/** What a snapshot tells is told by another process too, always while the account is compared. */
+export function tellsTwiceWhileCompared(): Wrongly {
+  let again = async (): Promise<void> => {};
+  return {
+    ...handled(async (event, handle) => {
+      await handle(event);
+      if (isTold(event))
+        again = async () => handle({ ...event, idempotencyKey: `${event.idempotencyKey}-too` });
+    }),
+    account: async (real) => {
+      await again();
+      again = async () => {};
+      return real;
+    },
+  };
+}
+
 /** An answer that is hours old is taken for what is. */
 export const trustsOldAnswers: Wrongly = rowsChanged(({ status_as_of: _age, ...row }) => row);
 

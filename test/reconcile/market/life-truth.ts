@@ -20,6 +20,7 @@ import {
 } from './lives.ts';
 import { agentOf } from './plan.ts';
 import type { Posted } from './traffic.ts';
+import { type Say, sayingTo } from './truth.ts';
 import type { Span } from './zones.ts';
 
 /*
@@ -48,7 +49,9 @@ export interface LifeTruth {
   readonly rebuilt: (known: ReadonlySet<Life>, now: number) => void;
   /** What `discover` gave of one account, when nothing of it was known. */
   readonly discovered: (own: readonly Life[], found: Found, now: number) => void;
-  readonly compare: (accounts: readonly Account[], now: number) => void;
+  /** What is wrong with an account, and with what the handlers keep. It is not kept: see `Truth`. */
+  readonly compare: (accounts: readonly Account[], now: number) => readonly string[];
+  readonly keep: (found: readonly string[]) => void;
   readonly atEnd: (now: number) => void;
   readonly figures: () => LifeFigures;
 }
@@ -103,9 +106,7 @@ const iso = (ms: number): string => new Date(ms).toISOString();
 
 export function createLifeTruth({ lives, begin, snapshotMs, lookMs }: LifeTruthOptions): LifeTruth {
   const wrong: string[] = [];
-  const say = (what: string): void => {
-    if (wrong.length < 40) wrong.push(what);
-  };
+  const say = sayingTo(wrong);
   const nameOf = (agent: string, ...ids: readonly string[]): string => [agent, ...ids].join(' ');
   const byBuy = new Map(lives.map((life) => [nameOf(agentOf(life.buy), life.buy.id), life]));
   const known = new Map<string, Known>();
@@ -147,7 +148,7 @@ export function createLifeTruth({ lives, begin, snapshotMs, lookMs }: LifeTruthO
   const truthAt = (life: Life, impairment: Impairment, at: number): string | undefined =>
     isEnded(life, at) ? undefined : stepAt(impairment, at)?.to;
 
-  const judgeStates = (life: Life, now: number): void => {
+  const judgeStates = (life: Life, now: number, say: Say): void => {
     const { seller } = life;
     if (!isAsked(seller)) return;
     for (const { impairment, kept, touchedAt } of ofLife.get(life) ?? []) {
@@ -176,7 +177,7 @@ export function createLifeTruth({ lives, begin, snapshotMs, lookMs }: LifeTruthO
     }
   };
 
-  const judgeFinal = (life: Life, stream: StreamAccount, now: number): void => {
+  const judgeFinal = (life: Life, stream: StreamAccount, now: number, say: Say): void => {
     const { buy, finals: reports, seller } = life;
     const due = finalDueOf(life);
     const slack = lagOf(life) + HOUR;
@@ -200,7 +201,7 @@ export function createLifeTruth({ lives, begin, snapshotMs, lookMs }: LifeTruthO
       say(`${iso(now)} ${buy.id}: final is absent, and nobody was told`);
   };
 
-  const judgeEnd = (life: Life, stream: StreamAccount, now: number): void => {
+  const judgeEnd = (life: Life, stream: StreamAccount, now: number, say: Say): void => {
     const { buy, totals } = life;
     const told = alarms.get(`totals_differ ${agentOf(buy)} ${buy.id}`) ?? 0;
     if (told > (totals.isDifferent ? 1 : 0))
@@ -219,7 +220,7 @@ export function createLifeTruth({ lives, begin, snapshotMs, lookMs }: LifeTruthO
       );
   };
 
-  const judgeBudget = (now: number): void => {
+  const judgeBudget = (now: number, say: Say): void => {
     for (const [name, count] of calls) {
       const [kind = '', agent = '', account = '', day = ''] = name.split(' ');
       if (kind !== 'snapshot') continue;
@@ -366,22 +367,26 @@ export function createLifeTruth({ lives, begin, snapshotMs, lookMs }: LifeTruthO
       const open = buy.account === undefined ? [openTaskOf(seller)] : [];
       if (tasks.join(' ') !== open.join(' ')) say(`${name}: tasks ${tasks.join(' ')} were discovered`);
     },
+    keep: (found) => found.forEach(say),
     compare: (accounts, now) => {
+      const found: string[] = [];
+      const say = sayingTo(found);
       const streams = new Map(
         accounts.flatMap((page) => page.streams.map((one) => [nameOf(one.agentUrl, one.mediaBuyId), one])),
       );
       for (const [name, life] of byBuy) {
         if (gone(life)) continue;
-        judgeStates(life, now);
+        judgeStates(life, now, say);
         const stream = streams.get(name);
         if (!stream) {
           say(`${iso(now)} ${name}: no account`);
           continue;
         }
-        judgeFinal(life, stream, now);
-        judgeEnd(life, stream, now);
+        judgeFinal(life, stream, now, say);
+        judgeEnd(life, stream, now, say);
       }
-      judgeBudget(now);
+      judgeBudget(now, say);
+      return found;
     },
     atEnd: (now) => {
       for (const of of known.values()) judgeAlarms(of, now);

@@ -50,7 +50,7 @@ export interface LiveOptions {
     readonly reconcile?: Partial<ReconcilerOptions>;
     readonly buyer?: (options: Omit<BuyerOptions, 'life'>) => Omit<BuyerOptions, 'life'>;
     /** What it reads as the account. */
-    readonly account?: (real: readonly Account[]) => readonly Account[];
+    readonly account?: (real: readonly Account[]) => readonly Account[] | Promise<readonly Account[]>;
   };
 }
 
@@ -193,12 +193,9 @@ export async function live(options: LiveOptions): Promise<Lived> {
   };
   let compared = 0;
   const compare = async (): Promise<void> => {
-    const counts = [windows.wrong.length, truth.wrong.length] as const;
-    const isSame = (): boolean => windows.wrong.length === counts[0] && truth.wrong.length === counts[1];
+    let found: Readonly<Record<'windows' | 'lives', readonly string[]>> = { windows: [], lives: [] };
     // A buyer that is wrong stays so.
     for (let tries = options.wrongly ? 18 : 0; tries < 20; tries += 1) {
-      windows.wrong.length = Math.min(windows.wrong.length, counts[0]);
-      truth.wrong.length = Math.min(truth.wrong.length, counts[1]);
       await quiet(clock, observer.receiver);
       for (const is of [windows, truth]) {
         for (const [key, settle] of is.unsure) {
@@ -206,12 +203,16 @@ export async function live(options: LiveOptions): Promise<Lived> {
         }
       }
       const real = await pagesOf(observer.reconciler);
-      const accounts = wrongly.account?.(real) ?? real;
-      windows.compare(accounts, Date.now());
-      truth.compare(accounts, Date.now());
-      if (isSame()) break;
+      const accounts = (await wrongly.account?.(real)) ?? real;
+      found = {
+        windows: windows.compare(accounts, Date.now()),
+        lives: truth.compare(accounts, Date.now()),
+      };
+      if (found.windows.length + found.lives.length === 0) break;
       await realWait();
     }
+    windows.keep(found.windows);
+    truth.keep(found.lives);
     compared += 1;
   };
   const { stepMs = DAY } = options;
@@ -240,7 +241,7 @@ export async function live(options: LiveOptions): Promise<Lived> {
     buys: buys.length,
     ...windows.figures(),
     ...truth.figures(),
-    kills: fleet.kills(),
+    kills: fleet.deaths(),
     compared,
   };
 }

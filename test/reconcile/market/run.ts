@@ -110,15 +110,16 @@ export async function play(options: MarketOptions): Promise<Played> {
   });
   let compared = 0;
   const compare = async (): Promise<void> => {
-    const before = truth.wrong.length;
+    let found: readonly string[] = [];
     // What takes time of this machine and none of the clock may be under way.
     for (let tries = 0; tries < 20; tries += 1) {
-      truth.wrong.length = Math.min(truth.wrong.length, before);
       await quiet(clock, receiver);
-      truth.compare(await (options.account?.(reconciler, truth) ?? pagesOf(reconciler)), Date.now());
-      if (truth.wrong.length === before) break;
+      const accounts = await (options.account?.(reconciler, truth) ?? pagesOf(reconciler));
+      found = truth.compare(accounts, Date.now());
+      if (found.length === 0) break;
       await realWait();
     }
+    truth.keep(found);
     compared += 1;
   };
   for (let at = begin + stepMs + 37 * MINUTE; at < end; at += stepMs) agenda.add({ at, run: compare });

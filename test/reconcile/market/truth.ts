@@ -56,16 +56,27 @@ export interface Truth {
   /** The buyer's handler. @throws Error by the plan. */
   readonly handle: (event: Event, now: number) => void;
   readonly died: (key: string) => void;
+  /** Events whose handler came to its end, by key. */
+  readonly handled: ReadonlyMap<string, Handled>;
   /** The buyer has lost its store; of these media buys it knows again, and their windows are owed anew. */
   readonly rebuilt: (mediaBuyIds: ReadonlySet<string>, now: number) => void;
   readonly alarmed: (alarm: Alarm) => void;
-  readonly compare: (accounts: readonly Account[], now: number) => void;
+  /** What is wrong with an account. It is not kept: what is under way may be the reason, and is compared again. */
+  readonly compare: (accounts: readonly Account[], now: number) => readonly string[];
+  /** Keeps what the last comparison has found. */
+  readonly keep: (found: readonly string[]) => void;
   readonly atEnd: () => void;
   /** Whether what was told is what there was to tell. */
   readonly alarmsAtEnd: (now: number) => void;
   readonly figures: () => Figures;
   /** The last window of a buy that came, by its start. */
   readonly lastCame: (mediaBuyId: string) => number;
+}
+
+interface Handled {
+  readonly sender: string;
+  /** Its handler came to its end then, the last time. */
+  readonly at: number;
 }
 
 /** A report, and the windows of its rows. */
@@ -85,6 +96,16 @@ interface Figures {
 
 const iso = (ms: number): string => new Date(ms).toISOString();
 
+/** Says what is wrong. */
+export type Say = (what: string) => void;
+
+/** Adds to a list what is said, and no more than can be read. */
+export function sayingTo(list: string[]): Say {
+  return (what) => {
+    if (list.length < 40) list.push(what);
+  };
+}
+
 /** An hour and a day may begin together. */
 const nameOfWindow = (mediaBuyId: string, { start, end }: Span): string =>
   `${mediaBuyId} ${iso(start)} ${iso(end)}`;
@@ -103,6 +124,7 @@ export function createTruth(buys: readonly Buy[], prompt: number = 15 * MINUTE):
   const learned = new Set<string>();
   const throws = new Map<string, number>();
   const dead = new Set<string>();
+  const handled = new Map<string, Handled>();
   /** Media buys of which the buyer knows nothing any more. */
   const gone = new Set<string>();
   let rebuiltAt = -Infinity;
@@ -149,9 +171,7 @@ export function createTruth(buys: readonly Buy[], prompt: number = 15 * MINUTE):
     const running = own.some(({ stored }, at) => stored.size > 0 && (own[at + 1]?.stored.size ?? 0) > 0);
     if (running) learned.add(id);
   };
-  const say = (what: string): void => {
-    if (wrong.length < 40) wrong.push(what);
-  };
+  const say = sayingTo(wrong);
   const nameOf = ({ buy, window }: State): string =>
     `${buy.id} (${buy.kind}, ${buy.zone}) window ${window.index} from ${iso(window.start)}`;
   const dueOf = ({ buy, window, later }: State): number => Math.max(window.end + buy.delayMs, later) + GRACE;
@@ -221,9 +241,36 @@ export function createTruth(buys: readonly Buy[], prompt: number = 15 * MINUTE):
     else state.said.push({ key, repeated: is.repeated, isFirst: state.said.length === 0 });
   };
 
+  const handle = (event: Event, now: number): void => {
+    if (event.kind !== 'delivery-report') return;
+    const { idempotencyKey: key, source, report } = event;
+    const id = report.media_buy_deliveries?.[0]?.media_buy_id ?? '';
+    const { start = '', end = '' } = report.reporting_period ?? {};
+    const period = spanIn({ start, end });
+    const pulled = source === 'pull' ? pulledOf(id, period) : undefined;
+    const sent = source === 'pull' ? undefined : reports.get(key);
+    if (!pulled && !sent) {
+      say(`${iso(now)} handled: an event of no window ${id} ${start}`);
+      return;
+    }
+    const isFirst = !throws.has(key);
+    const left = throws.get(key) ?? pulled?.window.pullThrows ?? sent?.report.throws ?? 0;
+    throws.set(key, left - 1);
+    if (pulled && isFirst) pulledNow(pulled, { key, at: now, isExact: pulled.window.start === period.start });
+    const withData = sent?.rows.flatMap(({ state, row }) => (row.expected === undefined ? [state] : []));
+    const came = pulled ? [pulled] : (withData ?? []);
+    for (const state of came) told(state, event, { report: sent?.report, isFirst });
+    if (left > 0) throw new Error('by the plan');
+    for (const state of came.filter(({ isDone }) => !isDone)) {
+      state.isDone = true;
+      state.doneAt = now;
+    }
+  };
+
   const truth: Truth = {
     wrong,
     unsure,
+    handled,
     agentOf: (key) => reports.get(key)?.agent ?? '',
     rowsOf: ({ key }) => (reports.get(key)?.rows ?? []).map(({ row }) => row),
     added: (report) => {
@@ -262,30 +309,8 @@ export function createTruth(buys: readonly Buy[], prompt: number = 15 * MINUTE):
       }
     },
     handle: (event, now) => {
-      if (event.kind !== 'delivery-report') return;
-      const { idempotencyKey: key, source, report } = event;
-      const id = report.media_buy_deliveries?.[0]?.media_buy_id ?? '';
-      const { start = '', end = '' } = report.reporting_period ?? {};
-      const period = spanIn({ start, end });
-      const pulled = source === 'pull' ? pulledOf(id, period) : undefined;
-      const sent = source === 'pull' ? undefined : reports.get(key);
-      if (!pulled && !sent) {
-        say(`${iso(now)} handled: an event of no window ${id} ${start}`);
-        return;
-      }
-      const isFirst = !throws.has(key);
-      const left = throws.get(key) ?? pulled?.window.pullThrows ?? sent?.report.throws ?? 0;
-      throws.set(key, left - 1);
-      if (pulled && isFirst)
-        pulledNow(pulled, { key, at: now, isExact: pulled.window.start === period.start });
-      const withData = sent?.rows.flatMap(({ state, row }) => (row.expected === undefined ? [state] : []));
-      const came = pulled ? [pulled] : (withData ?? []);
-      for (const state of came) told(state, event, { report: sent?.report, isFirst });
-      if (left > 0) throw new Error('by the plan');
-      for (const state of came.filter(({ isDone }) => !isDone)) {
-        state.isDone = true;
-        state.doneAt = now;
-      }
+      handle(event, now);
+      handled.set(event.idempotencyKey, { sender: event.sender, at: now });
     },
     died: (key) => {
       dead.add(key);
@@ -308,7 +333,10 @@ export function createTruth(buys: readonly Buy[], prompt: number = 15 * MINUTE):
     alarmed: (alarm) => {
       alarms.push(alarm);
     },
+    keep: (found) => found.forEach(say),
     compare: (accounts, now) => {
+      const found: string[] = [];
+      const say = sayingTo(found);
       const said = new Map(accounts.flatMap(({ streams }) => streams.map((one) => [one.mediaBuyId, one])));
       for (const buy of buys) {
         if (gone.has(buy.id)) continue;
@@ -376,6 +404,7 @@ export function createTruth(buys: readonly Buy[], prompt: number = 15 * MINUTE):
         const isComplete = accounts.every(({ complete }) => complete);
         if (isBad && isComplete) say(`${iso(now)} ${buy.id}: complete, and is not`);
       }
+      return found;
     },
     atEnd: () => {
       for (const state of states.values()) {
