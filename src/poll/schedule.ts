@@ -166,8 +166,11 @@ function unlessLater(
 }
 
 /** Begins the poll: stores its lease in the rows of the task and of the seller. */
-function started({ rows, now }: SellerStep, { sender, id }: Held, watch: Watch, pace: Pace): Begun {
-  const held = { sender, id, dueAt: Math.ceil(now + pace.leaseMs) };
+function started({ rows, now }: SellerStep, row: Held, watch: Watch, pace: Pace): Begun {
+  const { sender, id } = row;
+  const until = Math.ceil(now + pace.leaseMs);
+  // Another process may have reserved the row in this millisecond. Its reservation must not be valid for this lease.
+  const held = { sender, id, dueAt: until === row.dueAt ? until + 1 : until };
   const is = outOfLine(watch);
   const seller = sellerRowIn(rows);
   rows.save(watchRow(held, is, 'watched', held));

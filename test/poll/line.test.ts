@@ -1,5 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Store } from '../../src/index.ts';
+import { beginPoll, endPoll, type Pace, type PollEnd } from '../../src/poll/for-tests.ts';
+import { WATCHED_TASKS, type WithWatchedTasks } from '../../src/registrations/for-tests.ts';
 import { SellerBusyError } from '../../src/registrations/index.ts';
 import { memoryStore } from '../../src/stores/memory.ts';
 import { createMemoryState } from '../../src/stores/for-tests.ts';
@@ -76,6 +78,48 @@ const CROWDS = [
   { what: 'four places, 1 to 19 s', many: 168, processes: 1, perSeller: 4, least: 1, most: 19 },
   { what: 'four places, 10 s, two processes', many: 168, processes: 2, perSeller: 4, least: 10, most: 10 },
 ] as const;
+
+describe('a task that is called from the line in the millisecond in which another process takes its row', () => {
+  const UNCHANGED: PollEnd = {
+    kind: 'answered',
+    isEnd: false,
+    status: 'submitted',
+    dataHash: undefined,
+    isChange: false,
+    hintMs: undefined,
+  };
+
+  it('is polled once: the process that took its row begins nothing', async () => {
+    const one = await at.process();
+    for (const id of ['task-0', 'task-1', 'task-2']) await submitted(one, id);
+    const { [WATCHED_TASKS]: tasks } = one.registrations as unknown as WithWatchedTasks;
+    const pace: Pace = {
+      fastMs: FAST,
+      slowMs: FAST,
+      giveUpMs: 60 * MINUTE,
+      silentMs: MINUTE,
+      leaseMs: LEASE,
+      perSeller: 2,
+      random: () => 0.5,
+    };
+    const due = async () =>
+      (await tasks.rows.due({ kind: 'watch', max: 3, holdMs: LEASE, senders: [] })).rows;
+    await at.clock.pass(2 * FAST);
+    const rows = await due();
+    const begun = [];
+    for (const row of rows) begun.push(await beginPoll(tasks, row, pace));
+    const [first, second, third] = begun;
+    if (first?.kind !== 'poll' || second?.kind !== 'poll') return expect.fail('two tasks are polled');
+    expect(third?.kind).toBe('later');
+    // The first poll leaves the task in the line to any process, and the end of the second one calls it.
+    await endPoll(tasks, first.held, UNCHANGED, { ...pace, goesOn: false });
+    const [taken] = await due();
+    if (!taken) return expect.fail('the task in the line is due');
+    const { next } = await endPoll(tasks, second.held, UNCHANGED, { ...pace, goesOn: true });
+    expect(next).toMatchObject({ kind: 'poll', held: { id: taken.id } });
+    expect(await beginPoll(tasks, taken, pace)).toEqual({ kind: 'lost' });
+  });
+});
 
 describe('a seller with more tasks than it answers in time', () => {
   it.each(CROWDS)(
