@@ -48,7 +48,7 @@ function mutationRun(mutate: readonly string[]): Report {
     ignoreStatic: true,
     concurrency: 2,
     timeoutMS: 20_000,
-    reporters: ['clear-text', 'json'],
+    reporters: ['clear-text', 'json', 'progress-append-only'],
     jsonReporter: { fileName: REPORT },
     tempDirName: `${CACHE}/sandbox`,
   };
