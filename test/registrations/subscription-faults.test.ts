@@ -2,6 +2,7 @@ import { setImmediate as turn } from 'node:timers/promises';
 import { describe, expect, it, vi } from 'vitest';
 import type { CallSeller, Registrations, SubscriptionSeen } from '../../src/registrations/index.ts';
 import type { StoreRegistrations } from '../../src/stores/index.ts';
+import { gate } from '../support/gate.ts';
 import {
   AGENT,
   CALL_MS,
@@ -45,6 +46,51 @@ describe('two processes', () => {
     expect(theirsOf(world.seller)).toEqual(THEIRS);
     expect(world.alarms).toEqual([]);
   });
+
+  it.each(['takes', 'forgets'])(
+    'leave a set that the other %s before they look at it, and warn of nothing',
+    async (does) => {
+      const world = subscriptionWorld();
+      const other = world.process();
+      await other.subscribe(request);
+      world.seller.heard.length = 0;
+      world.offsetMs += DAY_MS;
+      const answered = gate();
+      const looked = gate();
+      const over = gate();
+      let changing: Promise<unknown> | undefined;
+      let isFound = false;
+      const process = world.process(world.seller.client, (rows) => ({
+        ...rows,
+        due: async (asked) => {
+          // It looks once, and no time passes before it has.
+          if (asked.kind !== 'subscription' || isFound) {
+            if (asked.kind === 'subscription') looked.open();
+            await over.opened;
+            return rows.due(asked);
+          }
+          isFound = true;
+          const due = await rows.due(asked);
+          expect(due.rows).toHaveLength(1);
+          if (does === 'forgets') await other.forget(AGENT);
+          else {
+            world.seller.instead = () => answered.opened;
+            changing = other.subscribe(products);
+            while (world.seller.heard.length === 0) await turn();
+          }
+          return due;
+        },
+      }));
+      await process.start();
+      await looked.opened;
+      expect(told(world.seller)).toEqual(does === 'forgets' ? [] : ['list_accounts']);
+      expect(world.lines).toEqual([]);
+      answered.open();
+      await changing;
+      over.open();
+      await process.stop();
+    },
+  );
 
   it('wait for one that holds the set, and go on where it has died', async () => {
     const world = subscriptionWorld();

@@ -297,7 +297,11 @@ describe('what the seller refuses (subscriptions.md §2.4, §2.6)', () => {
     ['the action of the account', failedAccount, { code: 'VALIDATION_ERROR', details: { reasons } }],
     ['a failed tool', { isError: true, structuredContent: failedAccount }, { details: { reasons } }],
     ['errors alone', { errors: reasons }, { code: 'VALIDATION_ERROR', details: { reasons } }],
-    ['an action without a reason', { accounts: [{ account_id: 'acc-1', action: 'failed' }] }, { code: '' }],
+    [
+      'an action without a reason',
+      { accounts: [{ account_id: 'acc-1', action: 'failed' }] },
+      { code: '', message: expect.stringContaining('the action failed') as string },
+    ],
     ['another account', { accounts: [{ account_id: 'acc-7', action: 'updated' }] }, { code: '' }],
     ['no account', { accounts: [] }, { code: '' }],
   ];
