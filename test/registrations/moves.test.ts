@@ -449,6 +449,23 @@ describe('a plan (told.md §3.1)', () => {
     expect(await ids({ sellers: [] })).toEqual([]);
   });
 
+  it('reads the media buys of a page together, however few they are', async () => {
+    world = movingWorld();
+    const old = await world.process({ baseUrl: OLD });
+    for (let i = 0; i < 6; i += 1) await world.buy(old, `buy-${i}`);
+    const { store } = world.opened();
+    const { registrations: rows = expect.fail('the store has registrations') } = store;
+    const read: number[] = [];
+    const page: typeof rows.page = async (query) => {
+      const found = await rows.page(query);
+      if (query.kind === 'stream') read.push(found.rows.length);
+      return found;
+    };
+    const process = await world.process({ store: { ...store, registrations: { ...rows, page } } });
+    expect((await process.registrations.plan({ limit: 5 })).steps).toHaveLength(5);
+    expect(read).toEqual([5]);
+  });
+
   it('has no media buy whose account is closed', async () => {
     const process = await bought('done');
     await world.buy(process, 'buy-2');
@@ -580,6 +597,15 @@ describe('apply (told.md §3.3)', () => {
     await process.registrations.apply(plan);
     await passUntil(world, () => isMoved(process));
     expect(world.seller.updates()).toHaveLength(5);
+  });
+
+  it('answers each step of a plan once, in the order of the plan', async () => {
+    const process = await manyBought('never', 21);
+    const plan = await process.registrations.plan();
+    const { steps } = await process.registrations.apply(plan);
+    const ids = plan.steps.map(({ mediaBuyId }) => mediaBuyId);
+    expect(new Set(ids).size).toBe(21);
+    expect(steps.map(({ mediaBuyId }) => mediaBuyId)).toEqual(ids);
   });
 
   it('begins nothing twice, however often it is called', async () => {

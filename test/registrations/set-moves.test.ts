@@ -620,3 +620,16 @@ it('a page has the steps of a set together', async () => {
   expect([steps.length, next]).toEqual([3, undefined]);
   expect(TYPES.length).toBeGreaterThan(0);
 });
+
+it('a page ends with the set that fills it', async () => {
+  const second = { account_id: 'acc-2' };
+  const refs = ['a', 'b', 'c'];
+  const process = await moving(
+    [account, second].flatMap((of) => refs.map((ref) => ({ ...request, account: of, ref }))),
+    { seller: subscriptionSeller([{ ...account }, { ...second }]) },
+  );
+  const { steps, next } = await process.registrations.plan({ limit: 2 });
+  expect([steps.length, next]).toEqual([3, expect.any(String)]);
+  const ids = (await allSteps(process, { limit: 2 })).map(({ subscription }) => JSON.stringify(subscription));
+  expect([ids.length, new Set(ids).size]).toEqual([6, 6]);
+});
