@@ -29,7 +29,7 @@ beforeEach(() => {
 });
 
 const storeHere = (): Store => memoryStore({ state, clockOffsetMs: () => nowMs });
-const process = (baseUrl = BASE, call?: CallSeller): Registrations =>
+const process = (baseUrl: string | readonly string[] = BASE, call?: CallSeller): Registrations =>
   registrationsOf(
     { store: storeHere(), baseUrl, secrets: [NEWEST], logger: SILENT_LOGGER, call },
     {
@@ -80,7 +80,7 @@ const byUse = (urls: readonly UrlState[]) =>
 describe('state', () => {
   it('says who is on each URL: calls until they end, media buys, each once', async () => {
     const one = process();
-    expect(await one.state()).toEqual({ urls: [], asOf: expect.any(Number) as number });
+    expect(await one.state()).toStrictEqual({ urls: [], asOf: expect.any(Number) as number });
     await order(one, 'buy-1');
     await order(one, 'buy-2');
     const sync = await one.create({
@@ -217,6 +217,29 @@ describe('state', () => {
         expect(operations.every((id) => calls.includes(id))).toBe(true);
       }
     }
+  });
+
+  it('names a media buy that moves on each URL that it is on, and no other', async () => {
+    const one = process([NEW_BASE, BASE], async () => expect.fail('no seller is called'));
+    await order(process(), 'buy-1');
+    await order(process(), 'buy-2');
+    const { steps } = await one.apply(await one.plan(), { first: 1 });
+    const [{ mediaBuyId = '' } = {}] = steps;
+    const moving = [{ mediaBuyId, state: 'waiting' }];
+    expect(await urlsOf(one)).toMatchObject([
+      { base: BASE, moving },
+      { base: BASE, moving },
+    ]);
+  });
+
+  it('names the first 100 media buys that move', async () => {
+    const one = process([NEW_BASE, BASE], async () => expect.fail('no seller is called'));
+    for (let n = 0; n < 101; n += 1) await order(process(), `buy-${n}`);
+    await one.apply(await one.plan());
+    const [{ counts, moving, mediaBuys } = expect.fail('no URL')] = await urlsOf(one);
+    expect(counts.mediaBuys).toBe(101);
+    expect(moving).toHaveLength(100);
+    expect(new Set(moving.map(({ mediaBuyId }) => mediaBuyId))).toEqual(new Set(mediaBuys));
   });
 
   it('a media buy without reports is on its one URL, also after an update of it', async () => {
