@@ -21,7 +21,11 @@ async function given(call: CallSeller = async () => ({})) {
 
 const WRONG: readonly (readonly [string, object, RegExp])[] = [
   ['an option that does not exist', { grace: 5 }, /createReconciler: grace is not known\. Known: receiver,/],
-  ['no receiver', { receiver: {} }, /receiver is not a receiver\. Give what createReceiver returned/],
+  [
+    'no receiver',
+    { receiver: {} },
+    /createReconciler: receiver is not a receiver\. Give what createReceiver returned/,
+  ],
   ['undefined for a receiver', { receiver: undefined }, /receiver is not a receiver/],
   ['no registrations', { registrations: undefined }, /the receiver has other registrations, or none/],
   ['schedule', { schedule: { timeZone: 'UTC' } }, /schedule is not a function\. Give \(buy\) =>/],

@@ -75,6 +75,8 @@ describe('the places of a seller', () => {
     expect(await run((rows, at) => takePlace(rows, at, place, 4))).toBe(0);
     await run((rows, at) => freePlace(rows, at, place, 5000.5));
     await run((rows, at) => freePlace(rows, at, place, 10));
+    // A question that was given no pause does not end the pause of another.
+    await run((rows, at) => freePlace(rows, at, placeOf('buy-3', now + 60_000), undefined));
     const waitMs = await run((rows, at) => takePlace(rows, at, placeOf('buy-2', now + 60_000), 4));
     expect(waitMs).toBeGreaterThan(10);
     expect(waitMs).toBeLessThanOrEqual(5001);

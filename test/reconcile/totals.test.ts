@@ -392,6 +392,23 @@ describe('compare', () => {
     expect(codesIn(one)).toEqual(['totals_differ', 'totals_differ']);
   });
 
+  it('one that fails leaves the account of a closed media buy as it was', async () => {
+    let isLocked = false;
+    const { at, one } = await ended(
+      () => {
+        if (isLocked) throw new Error('the books are locked');
+        return OURS;
+      },
+      () => totalsAnswer({ impressions: 100, spend: 10 }),
+    );
+    await at.until('2026-03-06T00:00:00Z');
+    const before = await streamIn(one);
+    expect(before).toMatchObject({ closed: true, totals: { ours: OURS, differs: false } });
+    isLocked = true;
+    await expect(one.reconciler.compare(query)).rejects.toThrow(CompareError);
+    expect((await streamIn(one))?.totals).toEqual(before?.totals);
+  });
+
   it('a media buy that runs, in a process that does not reconcile; it is compared at its close all the same', async () => {
     const at = (here = world('2026-03-01T12:00:00Z'));
     at.seller.delivery = () => totalsAnswer({ spend: 5 });

@@ -328,6 +328,18 @@ describe('a2aCaller', () => {
     expect(bodies()).toMatchObject([{ params: { tenant: 'acme' } }]);
   });
 
+  it('an interface for a tenant of too many characters is not spoken, and the error says why', async () => {
+    const [binding, version] = ['JSONRPC', '1.0'];
+    const tenant = 'x'.repeat(4097);
+    const only = { url: `${server.url}/a2a`, protocolBinding: binding, protocolVersion: version, tenant };
+    const card = JSON.stringify({ supportedInterfaces: [only] });
+    instead = (req, res) => req.method === 'GET' && respond(200, {}, card)(req, res);
+    await expect(call('get_products')).rejects.toThrow(
+      `JSONRPC 1.0 at ${server.url}/a2a, which is for a tenant of more than 4096 characters.`,
+    );
+    expect(posts()).toEqual([]);
+  });
+
   it('stops where it is told to, and where no answer comes', async () => {
     answer = async function* () {
       await new Promise(() => {});

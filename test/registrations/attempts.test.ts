@@ -273,6 +273,15 @@ describe('an answer that is not taken', () => {
     expect(await twice(deep)).toEqual(['orphaned', 'answer_refused', 'operation_refused']);
   });
 
+  it('may have been done: one that cannot be read, then a refusal', async () => {
+    const unreadable = {
+      get status(): string {
+        throw new TypeError('no status');
+      },
+    };
+    expect(await twice(unreadable)).toEqual(['orphaned', 'answer_refused', 'operation_refused']);
+  });
+
   it('may have been done: settled by hand too', async () => {
     const made = await buyer.create(REQUEST);
     await expect(made.settle({ error: 'boom' })).rejects.toThrow('it is unknown whether');

@@ -176,8 +176,8 @@ describe.each(CASES)('mode %s on %s', (mode, name) => {
     const { configuration } = agentRequest('1.0') as unknown as {
       readonly configuration: { readonly taskPushNotificationConfig: { readonly token: string } };
     };
-    const push = async (token: string | undefined, taskId: string): Promise<string[]> => {
-      const signed = await made.sign(payloads.agent('working', { taskId, metadata: {} }));
+    const push = async (token: string | undefined, taskId: string, metadata = {}): Promise<string[]> => {
+      const signed = await made.sign(payloads.agent('working', { taskId, metadata }));
       const field = token === undefined ? {} : { 'X-A2A-Notification-Token': token };
       const headers = { ...signed.headers, ...field };
       const outcome = await made.receiver.verifyAndDispatch(signed.body, headers);
@@ -192,9 +192,25 @@ describe.each(CASES)('mode %s on %s', (mode, name) => {
     expect(await push(undefined, 'task-2')).not.toContain('token_missing');
     expect(await push(undefined, 'task-of-nobody')).not.toContain('token_missing');
     expect(await push(undefined, 'task-1')).toContain('token_missing');
+    // Before the call is answered, only the operation_id finds the token.
+    const early = await registrations.create({ ...request, token: true });
+    const named = { operation_id: early.operationId };
+    expect(await push(undefined, 'task-before-its-answer', named)).toContain('token_missing');
     expect(await push('another one', 'task-of-nobody')).not.toContain('token_mismatch');
     expect(await push('another one', 'task-1')).toContain('token_mismatch');
     expect(made.alarms.filter(({ code }) => code === 'token_mismatch')).toHaveLength(1);
+  });
+
+  it('gives no reason of a task that failed without a word', async () => {
+    const made = await open();
+    const silent = await begun('task-1');
+    await handledOf(
+      made,
+      payloads.tool('failed', { operation_id: silent.operationId, task_id: 'task-1', result: {} }),
+    );
+    const seen = await registrations.get(silent);
+    expect(seen).toMatchObject({ state: 'ended', status: 'failed' });
+    expect(seen).not.toHaveProperty('reason');
   });
 
   it('finds it by the task, where the event has no operation_id', async () => {
@@ -207,6 +223,10 @@ describe.each(CASES)('mode %s on %s', (mode, name) => {
     const unknown = await handledOf(made, payloads.agent('completed', { id: 'task-2', metadata: {} }));
     expect('registration' in unknown).toBe(false);
     expect(codes(unknown)).toEqual([]);
+    // Also where its data names no media buy.
+    const third = await begun('task-3');
+    const working = payloads.agent('working', { taskId: 'task-3', metadata: {} });
+    expect((await handledOf(made, working)).registration).toMatchObject({ operationId: third.operationId });
   });
 
   it('finds it by the media buy that came of it, where a report names no operation', async () => {

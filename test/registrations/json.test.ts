@@ -68,6 +68,9 @@ describe('what a registration keeps', () => {
     expect(() => argumentsText({ packages: [{ budget: Number.NaN }] })).toThrow(
       'arguments.packages[0].budget is NaN',
     );
+    expect(() => argumentsText({ packages: [{ start: new Date(0) }] })).toThrow(
+      /arguments\.packages\[0\]\.start is not a plain object/,
+    );
   });
 
   it('nests as deep as a delivery may', () => {

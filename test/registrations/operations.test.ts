@@ -634,6 +634,20 @@ describe('two operations of one task', () => {
   });
 });
 
+describe('get', () => {
+  it('has no member for what was not given', async () => {
+    const { agentUrl, taskType, arguments: given } = request;
+    const made = await one.create({ agentUrl, taskType, arguments: given });
+    expect(Object.keys((await one.get(made)) ?? {}).toSorted()).toEqual([
+      'agentUrl',
+      'createdAt',
+      'operationId',
+      'state',
+      'taskType',
+    ]);
+  });
+});
+
 describe('find', () => {
   const task = { agentUrl: SELLER, taskId: 'task-1' };
   const open = async (): Promise<Operation> => {
