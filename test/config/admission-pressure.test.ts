@@ -38,6 +38,11 @@ describe('admissionPressure', () => {
     );
   });
 
+  test('an unknown threshold is named with the option that holds it', () => {
+    const given = { shortratio: 2 } as unknown as AdmissionPressure;
+    expect(() => pressureThresholds(given)).toThrow(/^advanced\.admissionPressure\b.*shortratio/);
+  });
+
   test('is a copy of the given object', () => {
     const given = { ceiling: { absolute: 1, proportional: 0 } };
     const taken = pressureThresholds(given);

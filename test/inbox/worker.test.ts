@@ -167,6 +167,8 @@ describe.each(Object.keys(BACKENDS))('worker on %s', (name) => {
     const aborted = channel<unknown>();
     const store = backend.open();
     const { opened: hasTaken, open: taken } = gate();
+    const logged: unknown[] = [];
+    const log = (fields: object, message: string): void => void logged.push({ ...fields, message });
     const here = await working(
       ({ signal }) =>
         new Promise((resolve) => {
@@ -184,6 +186,7 @@ describe.each(Object.keys(BACKENDS))('worker on %s', (name) => {
             return store.renew(request);
           },
         },
+        logger: { debug: log, info: log, warn: log, error: log },
         leaseMs: 5000,
         advanced: { renewMs: 20 },
       },
@@ -201,6 +204,9 @@ describe.each(Object.keys(BACKENDS))('worker on %s', (name) => {
     expect(await aborted.next()).toMatchObject({ code: 'lease_lost' });
     await here.receiver.stop();
     expect([here.seen.length, there.seen.length]).toEqual([1, 1]);
+    expect(logged).toContainEqual(
+      expect.objectContaining({ code: 'lease_lost', message: 'event not settled' }),
+    );
   });
 
   it('aborts the signal of a handler past its deadline, keeps its lease, and applies it when it returns', async () => {

@@ -290,6 +290,7 @@ describe('failures', () => {
       { code: 'key_fetch_failing', url, document: 'text', failures: 1, failingSince: START },
       { code: 'key_fetch_failing', url, failures: 2, failingSince: START },
     ]);
+    expect(alarms[0]?.message).toMatch(/^text at http.*: .+\. There is no earlier copy\.$/);
   });
 
   test('a broken later copy leaves the previous one in force', async () => {

@@ -122,6 +122,20 @@ describe('when a publisher pins, only its pins verify (verification.md §5.5)', 
     );
   });
 
+  test('an alarm about keys that differ under one kid names four agents at most', async () => {
+    const seller = await startSeller(publicJwk('k'));
+    const publisher = await startPublisher();
+    const entry = (url: string): object => ({ url, signing_keys: [publicJwk('k'), publicJwk('k')] });
+    const agents = [1, 2, 3, 4, 5, 6].map((n) => entry(`https://agent-${n}.example/`));
+    publisher.server.serve(ADAGENTS, { authorized_agents: [...agents, { url: seller.sender.agentUrl }] });
+    const bench = await setup();
+    await find(bench, 'k', pinnedBy(seller, publisher));
+    const alarms = bench.alarmsOf('key_document_invalid').map(({ message }) => message);
+    expect(alarms.flatMap((message) => message.match(/agent-\d/g))).toEqual(
+      [1, 2, 3, 4].map((n) => `agent-${n}`),
+    );
+  });
+
   test('a kid that becomes two keys keeps the one that verified until its hard limit', async () => {
     const seller = await startSeller();
     const [first, second] = [publicJwk('k'), publicJwk('k')];

@@ -319,6 +319,7 @@ describe('what a poll tells', () => {
       { task_id: 'task-1', include_result: true },
     ]);
     expect(one.seen).toEqual([]);
+    expect(one.polls.at(-1)).toMatchObject({ result: 'unresolved', status: 'completed' });
     expect(alarmsOf(one, 'task_unresolved')).toMatchObject([
       { sender: AGENT, taskId: 'task-1', operationId },
     ]);

@@ -251,6 +251,15 @@ describe('our clock is wrong, and only senders can show it', () => {
     }
   });
 
+  it('one that is late by the corrected clock too is 401, and does not end what was found', async () => {
+    const made = await skewedSetup({ storeClock: false, skew: 10 * MINUTE }, await sellers(1));
+    const signed = async (offMs = 0): Promise<string> =>
+      said(await made.deliver(completed(), { ...of(0), now: () => made.time + offMs }));
+    expect([await signed(), await signed(), await signed()]).toEqual([OUTSIDE, OUTSIDE, SKEWED]);
+    expect(await signed(20 * MINUTE)).toBe(OUTSIDE);
+    expect(await signed()).toBe(SKEWED);
+  });
+
   it('one of another amount begins a new row', async () => {
     const made = await skewedSetup({ storeClock: false, skew: 10 * MINUTE }, await sellers());
     const signed = async (offMs: number): Promise<string> => {

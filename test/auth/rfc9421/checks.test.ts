@@ -75,6 +75,7 @@ describe('check 1: header_malformed', () => {
     ['latin-1', 'sig1=:\u00e9AAA:'],
     ['NUL', 'sig1=:AAA\u0000:'],
     ['an end that is missing', 'sig1=:AAAA'],
+    ['one character and no end', 'sig1=:A'],
   ])('Signature with %s', (_, signature) => {
     expect(check({ ...usual, signature })).toMatchObject(malformed);
   });

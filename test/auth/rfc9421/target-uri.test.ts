@@ -179,7 +179,7 @@ describe('canonical @target-uri (verification.md §4.1 to §4.8)', () => {
   ])('%s is refused', (_, url) => {
     const error = refusal(url);
     expect(error).toBeInstanceOf(TargetUriError);
-    expect(error).toMatchObject({ code: 'webhook_target_uri_malformed' });
+    expect(error).toMatchObject({ name: 'TargetUriError', code: 'webhook_target_uri_malformed' });
   });
 
   const part = (chars: string) => fc.string({ unit: fc.constantFrom(...Array.from(chars)), maxLength: 14 });

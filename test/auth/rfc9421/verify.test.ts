@@ -124,6 +124,7 @@ describe('clock_skew', () => {
     expect(at.alarms).toMatchObject([
       { code: 'clock_skew', message: expect.stringContaining(word) as unknown },
     ]);
+    expect(at.alarms[0]?.message).toContain('keyid "key-1"');
   });
 
   test('a window that is only too long, or only just over, raises no clock_skew', async () => {
@@ -280,8 +281,12 @@ describe('check 10: the authority, then the signature', () => {
   });
 
   test('is 503, never 401, when the set could not be fetched again', async () => {
-    const at = bench({ ...found(strangerKey), replaced: { undecided: ['seller: connection refused'] } });
-    await expect(authenticate(at)).rejects.toMatchObject({ code: 'keys_unavailable' });
+    const undecided = ['seller: connection refused', 'other: timed out', 'seller: connection refused'];
+    const at = bench({ ...found(strangerKey), replaced: { undecided } });
+    await expect(authenticate(at)).rejects.toMatchObject({
+      code: 'keys_unavailable',
+      message: expect.stringMatching(/: seller: connection refused; other: timed out$/) as unknown,
+    });
   });
 
   test.each([
