@@ -1,12 +1,13 @@
 // Requests the state of a media buy, or its missing reports, from the seller (owed.md §1.2, §4). It stores the outcome
 // in the media buy's stream (the record of its reports). reconciler.ts calls it; compare-totals.ts uses `after`.
 import { MAX_TEXT, printableText } from '../codec/printable.ts';
+import type { Observed } from '../events/observation.ts';
 import type { PollFailure } from '../poll/failure.ts';
 import type { JsonObject } from '../registrations/answer-json.ts';
 import { accountArgument } from '../registrations/operation-rows.ts';
 import { type BuyStream, buyStreamIn, isRegistered, streamRow } from '../registrations/streams.ts';
 import { freePlace, type Place } from '../registrations/places.ts';
-import { ConfigError, isOfKind, messageOf } from '../shared/errors.ts';
+import { ConfigError, isOfKind, messageOf, UnfitObservation } from '../shared/errors.ts';
 import type { RegistrationRows } from '../stores/store.ts';
 import { DAY_MS, type Frequency, type Period, windowPeriod } from '../windows/calendar.ts';
 import { type Run, type Runs, union, without } from '../windows/runs.ts';
@@ -215,6 +216,15 @@ interface HandedOn {
 
 const NOTHING_GOT: HandedOn = { got: [] };
 
+const reasonIn = (observed: Observed): string | undefined =>
+  observed.kind === 'refused' ? observed.detail : undefined;
+
+/** A report that can never be stored, e.g. because it is too large, counts as refused. */
+function unfitReason(error: unknown): string {
+  if (!isOfKind(error, UnfitObservation)) throw error;
+  return error.message;
+}
+
 /** Passes the reports in an answer to the handlers, and returns the windows that these reports cover. */
 async function handedOn(
   { observe }: ReconcilerContext,
@@ -225,8 +235,11 @@ async function handedOn(
 ): Promise<HandedOn> {
   let is = NOTHING_GOT;
   for (const { number, report } of pulledWindows(stream, call, data)) {
-    const observed = await observe({ sender, mediaBuyId: stream.mediaBuyId, report });
-    if (observed.kind === 'refused') is = { ...is, refused: observed.detail };
+    const refused = await observe({ sender, mediaBuyId: stream.mediaBuyId, report }).then(
+      reasonIn,
+      unfitReason,
+    );
+    if (refused !== undefined) is = { ...is, refused };
     else is = { ...is, got: union(is.got, [[number, number + 1]]) };
   }
   return is;

@@ -72,9 +72,6 @@ interface Written extends Pick<Operation, 'heldUntil'> {
   readonly made: Stored;
 }
 
-/** The name of an operation, and the time until which no other process makes its call. */
-type Held = OperationName & Pick<Operation, 'heldUntil'>;
-
 const placeOf = ({ agentUrl, operationId }: OperationName): SealedPlace => ({
   purpose: 'arguments',
   sender: agentUrl,
@@ -170,11 +167,12 @@ export function operationsOf(options: OperationsOptions): Operations {
         : undefined,
     );
 
-  /** Removes `isAnswered` (all attempts were answered) from the row, because the next attempt may stay unanswered. */
-  const attempted = async ({ agentUrl, operationId, heldUntil }: Held): Promise<void> => {
-    const of = { agentUrl, operationId };
-    await change(of, (row, { isAnswered, ...stored }, rows) => {
-      if (isAnswered && row.dueAt === heldUntil) rows.save(rowOf(of, stored, row.dueAt, row.expiresAt));
+  // Removes `isAnswered` (all attempts were answered), because the next attempt may stay unanswered. The reservation of
+  // another process ends: it does not know of this attempt, and must not take the call for refused.
+  const attempted = async (called: Operation): Promise<void> => {
+    await changeCalled(called, ({ isAnswered, ...stored }, rows, _now, { dueAt, expiresAt }) => {
+      const until = dueAt === called.heldUntil ? dueAt : (dueAt ?? 0) + 1;
+      if (isAnswered || until !== dueAt) rows.save(rowOf(called, stored, until, expiresAt));
     });
   };
 

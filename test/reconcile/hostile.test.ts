@@ -195,22 +195,25 @@ describe('answers about another period', () => {
 });
 
 describe('what a seller says of its buys', () => {
-  it('a pulled report over maxBodyBytes is no event, and a log line says so', async () => {
+  it('a pulled report over maxBodyBytes is no event: it is asked for as seldom as one that failed, and is told', async () => {
     const { until, process, seller } = begin();
     seller.buys = buysOf(FLIGHT);
     const row = { media_buy_id: BUY, status: 'active', totals: { spend: 1, text: 'x'.repeat(2000) } };
     seller.delivery = (args) => ({ ...(daysDelivery(args) as object), media_buy_deliveries: [row] });
-    const reasons: string[] = [];
-    const warn = ({ err }: { readonly err?: unknown }): void => void reasons.push(String(err));
-    const none = (): void => {};
-    const logger = { debug: none, info: none, warn, error: none };
-    const one = await process({}, { logger, maxBodyBytes: 1024 });
+    const one = await process({}, { maxBodyBytes: 1024 });
     await one.reconciler.start();
     await buy(one, FLIGHT);
-    await until('2026-03-03T01:20:00Z');
-    expect(seller.asked('get_media_buy_delivery').length).toBeGreaterThan(0);
+    await until('2026-03-03T23:00:00Z');
     expect(reportsOf(one)).toEqual([]);
-    expect(reasons).toContainEqual(expect.stringMatching(/the report is over maxBodyBytes \(1024\) as JSON/));
+    const missing = (await one.reconciler.account()).streams.flatMap((stream) => stream.missing);
+    expect(missing).toMatchObject([
+      {
+        tries: 5,
+        lastError: expect.stringMatching(/the report is over maxBodyBytes \(1024\) as JSON/) as string,
+      },
+    ]);
+    expect(seller.asked('get_media_buy_delivery').length).toBe(5);
+    expect(one.alarms.map(({ code }) => code)).toContain('report_missing');
   });
 
   it('long and many words do not grow the account', async () => {

@@ -227,6 +227,45 @@ describe('a simulated day of a purchase', () => {
   });
 });
 
+describe('an attempt of its owner that is not answered, while another process repeats the call', () => {
+  /** Its owner is told to wait, and tries again. @returns that second attempt. */
+  async function toldToWait() {
+    const made = await buyer.create(REQUEST);
+    const script: Says[] = [says(BUSY), lost()];
+    const call = async (): Promise<unknown> => {
+      const said = script.shift();
+      if (said instanceof Error) throw said;
+      return said;
+    };
+    await expect(callBy(made, call)).rejects.toMatchObject({ code: 'RATE_LIMITED' });
+    return { made, again: () => expect(callBy(made, call)).rejects.toThrow('socket hang up') };
+  }
+  const LATER = says({ ...BUSY, retry_after: 60 });
+
+  it.each(['while that process waits', 'while that process is calling'])(
+    'leaves it unknown whether it was done, also if it comes %s and a refusal follows',
+    async (when) => {
+      const { made, again } = await toldToWait();
+      let calls = 0;
+      let answer: (() => void) | undefined;
+      void startBy(repeating, async () => {
+        calls += 1;
+        if (calls > 1) return says(BUDGET);
+        return new Promise<object>((resolve) => (answer = () => resolve(LATER)));
+      });
+      while (!answer) await turn();
+      if (when === 'while that process is calling') await again();
+      answer();
+      // It writes down for how long it waits.
+      for (let turns = 0; turns < 2; turns += 1) await turn();
+      expect(calls).toBe(1);
+      if (when === 'while that process waits') await again();
+      while ((await buyer.get(made))?.state === 'calling') await turn();
+      expect((await buyer.get(made))?.state).toBe('orphaned');
+    },
+  );
+});
+
 it('an attempt that is under way may be done: the error of another one refuses nothing', async () => {
   const made = await buyer.create(REQUEST);
   let end = (): void => {};
