@@ -247,15 +247,15 @@ describe('an attempt of its owner that is not answered, while another process re
     async (when) => {
       const { made, again } = await toldToWait();
       let calls = 0;
-      let answer: (() => void) | undefined;
+      const waiting: (() => void)[] = [];
       void startBy(repeating, async () => {
         calls += 1;
         if (calls > 1) return says(BUDGET);
-        return new Promise<object>((resolve) => (answer = () => resolve(LATER)));
+        return new Promise<object>((resolve) => waiting.push(() => resolve(LATER)));
       });
-      while (!answer) await turn();
+      while (waiting.length === 0) await turn();
       if (when === 'while that process is calling') await again();
-      answer();
+      waiting[0]?.();
       // It writes down for how long it waits.
       for (let turns = 0; turns < 2; turns += 1) await turn();
       expect(calls).toBe(1);
