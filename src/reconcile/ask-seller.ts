@@ -216,13 +216,10 @@ interface HandedOn {
 
 const NOTHING_GOT: HandedOn = { got: [] };
 
-const reasonIn = (observed: Observed): string | undefined =>
-  observed.kind === 'refused' ? observed.detail : undefined;
-
 /** A report that can never be stored, e.g. because it is too large, counts as refused. */
-function unfitReason(error: unknown): string {
+function unfit(error: unknown): Pick<Extract<Observed, { kind: 'refused' }>, 'kind' | 'detail'> {
   if (!isOfKind(error, UnfitObservation)) throw error;
-  return error.message;
+  return { kind: 'refused', detail: error.message };
 }
 
 /** Passes the reports in an answer to the handlers, and returns the windows that these reports cover. */
@@ -235,11 +232,8 @@ async function handedOn(
 ): Promise<HandedOn> {
   let is = NOTHING_GOT;
   for (const { number, report } of pulledWindows(stream, call, data)) {
-    const refused = await observe({ sender, mediaBuyId: stream.mediaBuyId, report }).then(
-      reasonIn,
-      unfitReason,
-    );
-    if (refused !== undefined) is = { ...is, refused };
+    const observed = await observe({ sender, mediaBuyId: stream.mediaBuyId, report }).catch(unfit);
+    if (observed.kind === 'refused') is = { ...is, refused: observed.detail };
     else is = { ...is, got: union(is.got, [[number, number + 1]]) };
   }
   return is;

@@ -1,7 +1,7 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import type { Poll, Poller, PollerOptions } from '../../src/poll/index.ts';
 import { loadOnDemand } from '../../src/for-tests.ts';
-import { pollerOf } from '../../src/poll/for-tests.ts';
+import { type PollEnd, pollerOf } from '../../src/poll/for-tests.ts';
 import type {
   CallSeller,
   JsonObject,
@@ -135,6 +135,16 @@ export function world(random: () => number = () => 0.5): World {
     },
   };
 }
+
+/** The outcome of a poll that learned nothing new. */
+export const UNCHANGED: PollEnd = {
+  kind: 'answered',
+  isEnd: false,
+  status: 'submitted',
+  dataHash: undefined,
+  isChange: false,
+  hintMs: undefined,
+};
 
 export const REQUEST: OperationRequest = {
   agentUrl: AGENT,

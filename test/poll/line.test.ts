@@ -1,12 +1,12 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Store } from '../../src/index.ts';
-import { beginPoll, endPoll, type Pace, type PollEnd } from '../../src/poll/for-tests.ts';
+import { beginPoll, endPoll, type Pace } from '../../src/poll/for-tests.ts';
 import { WATCHED_TASKS, type WithWatchedTasks } from '../../src/registrations/for-tests.ts';
 import { SellerBusyError } from '../../src/registrations/index.ts';
 import { memoryStore } from '../../src/stores/memory.ts';
 import { createMemoryState } from '../../src/stores/for-tests.ts';
 import { AGENT, payloads, said } from '../receiver/setup.ts';
-import { type Process, submitted, world, type World } from './kit.ts';
+import { type Process, submitted, UNCHANGED, world, type World } from './kit.ts';
 
 /** calls.md §3.3: the places of a seller, in simulated time. */
 
@@ -80,15 +80,6 @@ const CROWDS = [
 ] as const;
 
 describe('a task that is called from the line in the millisecond in which another process takes its row', () => {
-  const UNCHANGED: PollEnd = {
-    kind: 'answered',
-    isEnd: false,
-    status: 'submitted',
-    dataHash: undefined,
-    isChange: false,
-    hintMs: undefined,
-  };
-
   it('is polled once: the process that took its row begins nothing', async () => {
     const one = await at.process();
     for (const id of ['task-0', 'task-1', 'task-2']) await submitted(one, id);

@@ -6,7 +6,6 @@ import {
   endPoll,
   type Held,
   type Pace,
-  type PollEnd,
   type PlaceFreed,
 } from '../../src/poll/for-tests.ts';
 import type { Registration } from '../../src/registrations/index.ts';
@@ -20,6 +19,7 @@ import type { Account, AccountQuery } from '../../src/reconcile/index.ts';
 import { accountOf } from '../../src/reconcile/for-tests.ts';
 import type { RegistrationRow } from '../../src/stores/index.ts';
 import { streamText } from '../../src/windows/for-tests.ts';
+import { UNCHANGED } from '../poll/kit.ts';
 import { streamOf } from '../reconcile/kit.ts';
 import { hashes, NEWEST } from '../registrations/kit.ts';
 import { type CountedStore, countedMysql, countedPostgres, countedRedis } from './round-trips.ts';
@@ -35,14 +35,6 @@ const PACE: Pace = {
   leaseMs: LEASE_MS,
   perSeller: 10,
   random: () => 0.5,
-};
-const UNCHANGED: PollEnd = {
-  kind: 'answered',
-  isEnd: false,
-  status: 'submitted',
-  dataHash: undefined,
-  isChange: false,
-  hintMs: undefined,
 };
 
 const sellerOf = (index: number): string => `https://seller-${index}.example/mcp`;

@@ -13,7 +13,7 @@ import { redisStore } from '../../../src/stores/redis.ts';
 import { sqliteStore } from '../../../src/stores/sqlite.ts';
 import type { StoreLocation } from '../../reliability/processes/stores.ts';
 import { SILENT_LOGGER } from '../../support/silent-logger.ts';
-import { codeOf, whileAway } from './away.ts';
+import { codeOf, whileAway } from '../../support/while-away.ts';
 import { type Answer, type Asked, type Buying, type Told, URL } from './wire.ts';
 
 /*

@@ -17,7 +17,7 @@ import { postedOf } from '../market/run.ts';
 import { answerDelivery, answerMediaBuys } from '../market/seller.ts';
 import { agendaOf, type Call, orderOf, type Posted, scheduleOf, sellerKeys } from '../market/traffic.ts';
 import { createTruth, type Truth } from '../market/truth.ts';
-import { whileAway } from './away.ts';
+import { whileAway } from '../../support/while-away.ts';
 import { type Answer, type Asked, type Buying, type Question, type Told, URL, type Wrongly } from './wire.ts';
 
 /*

@@ -11,6 +11,7 @@ import {
   type MoveStep,
 } from '../../../src/registrations/index.ts';
 import type { Registrations, RouteScheme } from '../../../src/registrations/index.ts';
+import { whileAway } from '../../support/while-away.ts';
 import { type Front, startFront } from '../market/front.ts';
 import { type SellerServer, startServer } from '../market/seller-process.ts';
 import { OWN } from '../processes/build.ts';
@@ -122,19 +123,6 @@ const control = ({ seller, ground: { signal } }: Field, verb: string): Promise<v
     asked.on('error', reject).end();
   });
 
-/** Who looks on waits for a lock of the database like everybody else. */
-async function whileAway<T>({ ground }: Field, work: () => Promise<T>): Promise<T> {
-  for (;;) {
-    ground.signal.throwIfAborted();
-    try {
-      return await work();
-    } catch (error) {
-      if ((error as { readonly code?: unknown }).code !== 'store_unavailable') throw error;
-    }
-    await sleep(LOOK_MS);
-  }
-}
-
 /** All processes die, and start with another world; nothing is delivered meanwhile. */
 async function restart(field: Field, changes: Partial<World>): Promise<void> {
   const { ground, options, file } = field;
@@ -228,7 +216,7 @@ async function stepsOf(field: Field, wanted: MoveRequest): Promise<readonly Move
   let after: string | undefined;
   do {
     const page = { ...wanted, ...(after !== undefined && { after }) };
-    const plan: MovePlan = await whileAway(field, () => registrations.plan(page));
+    const plan: MovePlan = await whileAway(() => registrations.plan(page), field.ground.signal);
     steps.push(...plan.steps);
     after = plan.next;
   } while (after !== undefined);
@@ -245,13 +233,16 @@ async function retireAll(field: Field, isLast: boolean): Promise<readonly Retire
   const done: Retirement[] = [];
   for (const { name } of agents) {
     const agent = { agentUrl: `${seller.origin}/${name}/mcp`, limit: 1000 };
-    const { urls } = await whileAway(field, () => registrations.state(agent));
+    const { urls } = await whileAway(() => registrations.state(agent), field.ground.signal);
     for (const { agentUrl, base, route } of urls) {
       if (!isLast && !options.renews && base !== old) continue;
       if (has.some((url) => isNamedUrl(url, { base, route }))) continue;
       const is = { agent: agentOf(agentUrl), base, route, isLast };
       const url = { agentUrl, base, route };
-      const isRetired = await whileAway(field, () => registrations.retire(url, { force: forces })).then(
+      const isRetired = await whileAway(
+        () => registrations.retire(url, { force: forces }),
+        field.ground.signal,
+      ).then(
         () => true,
         (error: unknown) => {
           if ((error as { readonly code?: string }).code !== 'url_in_use') throw error;

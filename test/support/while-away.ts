@@ -2,8 +2,8 @@ import { setTimeout as wait } from 'node:timers/promises';
 
 /* A store that is away for a moment: a server under load, or the lock of a file that another process holds. */
 
-const TRIES = 600;
 const WAIT_MS = 100;
+const MOST_MS = 60_000;
 
 /** The code of an error that has one. */
 export const codeOf = (error: unknown): string | undefined => {
@@ -11,13 +11,20 @@ export const codeOf = (error: unknown): string | undefined => {
   return typeof code === 'string' ? code : undefined;
 };
 
-/** Does what changes nothing again while the store is away, for a minute. */
-export async function whileAway<T>(work: () => Promise<T>): Promise<T> {
-  for (let tries = 1; ; tries += 1) {
+/**
+ * Does what changes nothing again while the store is away.
+ * @param until ends the attempts; after a minute by default.
+ */
+export async function whileAway<T>(
+  work: () => Promise<T>,
+  until: AbortSignal = AbortSignal.timeout(MOST_MS),
+): Promise<T> {
+  for (;;) {
+    until.throwIfAborted();
     try {
       return await work();
     } catch (error) {
-      if (codeOf(error) !== 'store_unavailable' || tries === TRIES) throw error;
+      if (codeOf(error) !== 'store_unavailable' || until.aborted) throw error;
     }
     await wait(WAIT_MS);
   }
