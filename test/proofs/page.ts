@@ -59,10 +59,13 @@ function timeOf(rows: readonly ProofRow[]): string {
 
 const each = (values: readonly string[]): string => [...new Set(values)].join(', ');
 
-function when(code: string, rows: readonly ProofRow[]): string {
+function dated(code: string, rows: readonly ProofRow[]): string {
   const isOld = rows.some((row) => row.code !== code);
-  return `${each(rows.map(({ commit }) => commit))}; ${each(rows.map(({ date }) => date))}${isOld ? OLD : ''}`;
+  return `${each(rows.map(({ date }) => date))}${isOld ? OLD : ''}`;
 }
+
+const when = (code: string, rows: readonly ProofRow[]): string =>
+  `${each(rows.map(({ commit }) => commit))}; ${dated(code, rows)}`;
 
 type CodeNow = ReturnType<typeof codesNow>;
 
@@ -118,7 +121,7 @@ function items(codeNow: CodeNow): string {
       const [main = ''] = Object.keys(proof.driven ?? {});
       const measured = rows.filter(({ figures }) => numberOf(figures[main]) !== undefined);
       const many = measured.length > 1 && !proof.adds ? `${measured.length} rows, each ` : '';
-      return `- **${proof.title}**: ${many}${driven(rows, proof)}; ${found(rows, proof)} (${when(code, rows)}).`;
+      return `- **${proof.title}**: ${many}${driven(rows, proof)}; ${found(rows, proof)} (${dated(code, rows)}).`;
     })
     .join('\n');
 }
