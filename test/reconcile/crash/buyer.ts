@@ -139,6 +139,12 @@ async function done(asked: Asked): Promise<unknown> {
     }
     case 'account':
       return reconciler.account(asked.query);
+    case 'due': {
+      if (!store.registrations) throw new Error('a store without media buys');
+      const { rows, next } = await store.registrations.page({ kind: 'stream', limit: 1000 });
+      if (next !== undefined) throw new Error('more media buys than a page has');
+      return rows.filter(({ dueAt }) => dueAt !== null && dueAt <= now).length;
+    }
     case 'list':
       return receiver.inbox.list({ state: asked.state, limit: 1000 });
     case 'inspect':

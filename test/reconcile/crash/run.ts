@@ -30,7 +30,7 @@ const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
 const PROCESSES = 3;
 const BUYER = fileURLToPath(new globalThis.URL('buyer.ts', import.meta.url));
-/** The clock is moved however far the processes are: how soon they pull is judged in the market of one process. */
+/** The clock is moved by hours, and who looks may be killed: how soon they pull is judged in the market of one process. */
 const PROMPT = DAY;
 /** A record is kept for a day after the last attempt, at least. */
 const KEPT = DAY - HOUR;
@@ -278,6 +278,7 @@ export async function crash({
     for (let action = agenda.next(); action && action.at < end; action = agenda.next()) {
       for (let step = stepAt(); action.at - Date.now() > step; step = stepAt()) {
         setTime(Date.now() + step);
+        await caughtUp(buyer);
         await rest(buyer);
       }
       if (action.at > Date.now()) setTime(action.at);
@@ -335,6 +336,20 @@ async function post(
 
 const listed = async (buyer: Fleet, state: 'queued' | 'leased' | 'dead'): Promise<SeenEvents> =>
   (await whileAway(() => buyer.ask({ what: 'list', state }))) as SeenEvents;
+
+/** The processes have looked at each media buy that was due: a slow machine must not make them late by this clock. */
+async function caughtUp(buyer: Fleet): Promise<void> {
+  const late = performance.now() + START_MS;
+  while (performance.now() < late) {
+    try {
+      if ((await whileAway(() => buyer.ask({ what: 'due' }))) === 0) return;
+    } catch (error) {
+      if (!isGone(error)) throw error;
+    }
+    await wait(10);
+  }
+  throw new Error('media buys are due, and no process looks at them');
+}
 
 /** The processes have done what can be done at this time, as far as can be seen from outside. */
 async function rest(buyer: Fleet): Promise<boolean> {

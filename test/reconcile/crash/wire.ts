@@ -37,6 +37,8 @@ export type Asked =
   | { readonly what: 'deliver'; readonly body: string; readonly headers: Record<string, string> }
   | { readonly what: 'call'; readonly agentUrl: string; readonly call: Call; readonly answer: object }
   | { readonly what: 'account'; readonly query: AccountQuery }
+  /** How many media buys are to be looked at by now. */
+  | { readonly what: 'due' }
   | { readonly what: 'list'; readonly state: 'queued' | 'leased' | 'dead' }
   | { readonly what: 'inspect'; readonly agentUrl: string; readonly key: string };
 
