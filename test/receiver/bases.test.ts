@@ -1,7 +1,7 @@
 import crypto from 'node:crypto';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { createVerifier, type Sender } from '../../src/index.ts';
-import { generateKey, signDelivery, type SignDeliveryOptions } from '../../src/sender/sign.ts';
+import { generateKey, signDelivery, type SignDeliveryOptions, signHmac } from '../../src/sender/sign.ts';
 import { sampleChallenge } from '../../src/testing/for-tests.ts';
 import { SILENT_LOGGER } from '../support/silent-logger.ts';
 import {
@@ -363,6 +363,30 @@ describe('senders at several bases', () => {
     expect(said(answer)).toBe(APPLIED);
     expect(await ask({ signed: 'https://new.example/webhooks/s', host: 'old.example' })).toBe(APPLIED);
     expect(urls()).toEqual(['https://old.example/webhooks/s', 'https://new.example/webhooks/s']);
+  });
+
+  it('a body that the kind of another base refuses has the outcome of a receiver of that base alone', async () => {
+    const key = await sellerKey();
+    const hmac = { agentUrl: AGENT, auth: { hmac: { secret: token } } };
+    const { receiver } = await made([NEXT, OLD], {
+      hostCheck: 'off',
+      senders: ({ host }) => [host === 'old.example' ? hmac : { agentUrl: AGENT, pins: [key.publicJwk] }],
+    });
+    const alone = await made([OLD], { senders: [hmac] });
+    const signed = signHmac({
+      url: 'https://old.example/webhooks/s',
+      body: payloads.tool('completed'),
+      secret: 'another-secret-of-32-characters!',
+    });
+    const outcomes = [];
+    for (const at of [receiver, alone.receiver]) {
+      const headers = { ...signed.headers, host: 'proxy' };
+      outcomes.push(await at.verifyAndDispatch(signed.body, headers, { url: '/webhooks/s' }));
+    }
+    const [elsewhere, own] = outcomes;
+    expect(elsewhere && said(elsewhere)).toBe(INVALID);
+    // The URL is the one that was tried first.
+    expect(elsewhere).toStrictEqual({ ...own, url: 'https://new.example/webhooks/s' });
   });
 });
 

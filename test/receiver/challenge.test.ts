@@ -366,6 +366,7 @@ describe('registrations are asked before onChallenge', () => {
       await inTurn(() => asked.mock.calls.length === 1);
       await vi.advanceTimersByTimeAsync(5_000);
       expect(said(await first)).toBe('unavailable store_unavailable 503');
+      expect(await first).toMatchObject({ detail: 'registrations have not answered in 5000 ms' });
       late.open(undefined);
       // The time that they took is not the owner's.
       let waiting = (): void => undefined;
@@ -378,10 +379,72 @@ describe('registrations are asked before onChallenge', () => {
       await inTurn(() => at.asked.length === 1);
       await vi.advanceTimersByTimeAsync(1_000);
       expect(said(await second)).toBe('unavailable handler_timeout 503');
-      expect(at.asked[0]?.ctx.signal.reason).toMatchObject({ code: 'handler_timeout' });
+      const overrun = 'onChallenge ran over 5000 ms';
+      expect(await second).toMatchObject({ detail: overrun });
+      expect(at.asked[0]?.ctx.signal.reason).toMatchObject({ code: 'handler_timeout', message: overrun });
       expect(at.accepts).toEqual([]);
       owner.open(true);
       await at.receiver.stop();
+    } finally {
+      vi.useRealTimers();
+    }
+  });
+});
+
+describe('what fails is logged once, with its error', () => {
+  const failure = new Error('database down');
+  const fails = async (): Promise<never> => {
+    throw failure;
+  };
+
+  it.each<readonly [string, string, (waits: () => Promise<never>) => TestReceiverOptions, string, string]>([
+    [
+      'onChallenge',
+      'onChallenge failed',
+      () => ({ onChallenge: fails }),
+      'unavailable handler_failed 503',
+      'onChallenge failed',
+    ],
+    [
+      'a late onChallenge',
+      'a late onChallenge failed',
+      (waits) => ({ onChallenge: waits }),
+      'unavailable handler_timeout 503',
+      'onChallenge ran over 5000 ms',
+    ],
+    [
+      'late registrations',
+      'a late answer of registrations failed',
+      (waits) => ({ registrations: { ofEvent: async () => undefined, answersChallenge: waits } }),
+      'unavailable store_unavailable 503',
+      'registrations have not answered in 5000 ms',
+    ],
+  ])('%s', async (_what, line, optionsOf, outcome, detail) => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    try {
+      const asked = gate();
+      const late = gate();
+      const waits = async (): Promise<never> => {
+        asked.open();
+        await late.opened;
+        throw failure;
+      };
+      const errors: unknown[] = [];
+      const error = (fields: object, message: string): void => {
+        if (message !== 'delivery unavailable') errors.push([fields, message]);
+      };
+      const at = await testReceiver({
+        logger: { debug() {}, info() {}, warn() {}, error },
+        ...optionsOf(waits),
+      });
+      const answered = at.deliver(sampleChallenge(AGENT, undefined));
+      await Promise.race([asked.opened, answered]);
+      await vi.advanceTimersByTimeAsync(5_000);
+      expect(said(await answered)).toBe(outcome);
+      expect(await answered).toMatchObject({ detail });
+      late.open();
+      await at.receiver.stop();
+      expect(errors).toEqual([[expect.objectContaining({ err: failure }), line]]);
     } finally {
       vi.useRealTimers();
     }

@@ -227,10 +227,13 @@ describe('what accept tells the store', () => {
 });
 
 describe('maxRunMs', () => {
-  it('is reported when it has passed, and the lease is released', async () => {
+  it('is reported when it has passed, also in the log, and the lease is released', async () => {
     const failed = gate<FailRequest>();
+    const errors: unknown[] = [];
+    const error = (...line: readonly unknown[]): void => void errors.push(line);
     const store = memoryStore();
     const { deliver, receiver } = await testReceiver({
+      logger: { debug() {}, info() {}, warn() {}, error },
       store: {
         ...store,
         fail: async (request) => {
@@ -250,6 +253,10 @@ describe('maxRunMs', () => {
       permanent: false,
       error: 'the handler ran over maxRunMs (40 ms)',
     });
+    expect(errors).toContainEqual([
+      expect.objectContaining({ key: payload.idempotency_key, run: 1, chargedAttempts: 1 }),
+      'the handler ran over maxRunMs (40 ms) and was abandoned: it may still run',
+    ]);
     expect(await receiver.inbox.inspect(AGENT, payload.idempotency_key)).toMatchObject({ state: 'queued' });
   });
 });

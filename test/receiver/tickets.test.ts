@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { ConfigError, type Outcome, type ReceiverOptions, type Ticket } from '../../src/index.ts';
 import { createBufferBudget } from '../../src/for-tests.ts';
-import { bearerDelivery, generateKey, signHmac } from '../../src/sender/sign.ts';
+import { bearerDelivery, generateKey, type PayloadInput, signHmac } from '../../src/sender/sign.ts';
 import { AGENT, testReceiver, payloads, said, sellerKey, type Signed, URL_GIVEN } from './setup.ts';
 
 type Opened = Ticket | Outcome;
@@ -17,6 +17,7 @@ function decided(opened: Opened): string {
 }
 
 const MAX = 4_096;
+const SECRET = 'a-shared-secret-of-32-characters';
 const large = (): string => JSON.stringify(payloads.tool('completed')).padEnd(MAX);
 
 async function opening(options: Partial<ReceiverOptions> = {}) {
@@ -55,6 +56,26 @@ describe('receiver.open', () => {
         spoilt ? 'refused webhook_signature_digest_mismatch 401' : 'accepted 200',
       );
     }
+  });
+
+  it.each([
+    [
+      'HMAC',
+      { hmac: { secret: SECRET } },
+      (body: PayloadInput) => signHmac({ url: URL_GIVEN, body, secret: SECRET }),
+    ],
+    [
+      'bearer',
+      { bearer: { token: SECRET } },
+      (body: PayloadInput) => bearerDelivery({ url: URL_GIVEN, body, token: SECRET }),
+    ],
+  ])('takes a body in chunks that has no digest: %s', async (_scheme, auth, made) => {
+    const at = await opening({ senders: [{ agentUrl: AGENT, auth }] });
+    const { headers, body } = made(payloads.tool('completed'));
+    const ticket = wanted(await at.open({ headers }));
+    for (const byte of body) expect(ticket.add(Uint8Array.of(byte))).toBe(true);
+    expect(said(await ticket.end())).toBe('accepted 200');
+    expect(at.seen).toHaveLength(1);
   });
 
   it('refuses a bearer token before the body', async () => {
@@ -191,7 +212,7 @@ describe('buffer space of uploads', () => {
   it('is separate for HMAC, which proves nothing before the body', async () => {
     const at = await opening({
       advanced: { maxBufferedBytes: 16 * MAX },
-      senders: [{ agentUrl: AGENT, auth: { hmac: { secret: 'a-shared-secret-of-32-characters' } } }],
+      senders: [{ agentUrl: AGENT, auth: { hmac: { secret: SECRET } } }],
     });
     const tickets: Ticket[] = [];
     const taken: boolean[] = [];

@@ -45,16 +45,28 @@ describe('ctx.transaction on SQLite: the writes and the completion commit togeth
     await receiver.stop();
   });
 
-  it('completes the event when the handler throws after its transaction committed: 200', async () => {
-    const { deliver, seen } = await open(async (ctx) => {
-      await ctx.transaction(write('a'));
-      throw new Error('afterthought');
-    });
+  it('completes the event when the handler throws after its transaction committed: 200, and the error is logged', async () => {
+    const afterthought = new Error('afterthought');
+    const errors: unknown[] = [];
+    const error = (...line: readonly unknown[]): void => void errors.push(line);
+    const { deliver, seen } = await open(
+      async (ctx) => {
+        await ctx.transaction(write('a'));
+        throw afterthought;
+      },
+      { logger: { debug() {}, info() {}, warn() {}, error } },
+    );
     const payload = payloads.tool('completed');
     expect(said(await deliver(payload))).toBe('accepted 200');
     expect(said(await deliver(payload))).toBe('duplicate 200');
     expect(seen).toHaveLength(1);
     expect(effects()).toBe(1);
+    expect(errors).toEqual([
+      [
+        expect.objectContaining({ err: afterthought }),
+        'a handler threw after its transaction committed: the event is done',
+      ],
+    ]);
   });
 
   it('rolls back when the function throws, and the event runs again', async () => {

@@ -68,13 +68,21 @@ describe('what runs and is not known', () => {
       row('ours', sent('https://buyer.example/webhooks/abc')),
       row('theirs', sent('https://buyer.example@evil.example/webhooks')),
       row('silent', { status: 'pending_creatives', webhook_activity: [], start_time: 'soon' }),
+      row('endless', { end_time: null }),
       row('over', { status: 'completed' }),
     ]);
-    seller.others.set('list_tasks', paged('tasks', [task('task-1'), task('done', { status: 'completed' })]));
+    const tasks = [
+      task('task-1'),
+      task('undated', { created_at: null }),
+      task('misdated', { created_at: 'today' }),
+      task('done', { status: 'completed' }),
+    ];
+    seller.others.set('list_tasks', paged('tasks', tasks));
     const found = await one.reconciler.discover({ agentUrl: AGENT, account: ACCOUNT, ref: 'spring' });
     const own = { agentUrl: AGENT, account: ACCOUNT, ref: 'spring' };
     const [start, end] = ['2026-03-01T23:00:00.000Z', '2026-04-01T00:00:00.000Z'];
-    expect(found).toEqual({
+    // Strictly: a fact that the seller does not tell is no member, not even one that is undefined.
+    expect(found).toStrictEqual({
       mediaBuys: [
         {
           mediaBuyId: 'ours',
@@ -98,6 +106,12 @@ describe('what runs and is not known', () => {
           end,
           adoption: { ...own, mediaBuyId: 'silent' },
         },
+        {
+          mediaBuyId: 'endless',
+          status: 'active',
+          start,
+          adoption: { ...own, mediaBuyId: 'endless' },
+        },
       ],
       tasks: [
         {
@@ -107,6 +121,12 @@ describe('what runs and is not known', () => {
           createdAt: '2026-03-09T00:00:00.000Z',
           adoption: { ...own, taskId: 'task-1', taskType: 'sync_creatives' },
         },
+        ...['undated', 'misdated'].map((taskId) => ({
+          taskId,
+          taskType: 'sync_creatives',
+          status: 'working',
+          adoption: { ...own, taskId, taskType: 'sync_creatives' },
+        })),
       ],
       errors: [],
     });

@@ -333,7 +333,13 @@ describe('the account of a media buy', () => {
     await until('2026-03-03T00:00:00Z');
     const unverifiable = 'the answer does not have the media buy';
     expect(await one.reconciler.account()).toMatchObject({ complete: false, streams: [{ unverifiable }] });
-    expect(one.alarms.filter(({ code }) => code === 'stream_unverifiable')).toHaveLength(1);
+    expect(one.alarms.filter(({ code }) => code === 'stream_unverifiable')).toEqual([
+      expect.objectContaining({
+        sender: AGENT,
+        mediaBuyId: BUY,
+        message: `Which reports media buy buy-1 owes is not known: get_media_buys fails (${unverifiable}). Give start, end and frequency by the option schedule, or ask the seller.`,
+      }),
+    ]);
     await one.reconciler.stop();
     seller.delivery = daysDelivery;
     const two = await process({ schedule: () => FLIGHT });

@@ -598,14 +598,27 @@ describe('other states (owed.md §6.8)', () => {
     ],
   ])('a reader that gives %s changes nothing, with an alarm', async (_what, wrong, message) => {
     let isWrong = false;
+    const asked: number[] = [];
     const right = [
       { id: 'c1', observedAt: '2026-03-01T20:00:00Z', payload: creative('approved', '2026-03-01T20:00:00Z') },
     ];
-    const { at, one } = await reading(() => (isWrong ? wrong() : right) as readonly SnapshotState[]);
+    const read = (): readonly SnapshotState[] => {
+      asked.push(at.clock.now());
+      return (isWrong ? wrong() : right) as readonly SnapshotState[];
+    };
+    const { at, one, store } = await reading(read);
+    const kept = async (): Promise<unknown> =>
+      (await store.registrations?.page({ kind: 'snapshot', limit: 10 }))?.rows.map(({ value }) => value);
     await at.until('2026-03-02T01:00:00Z');
+    const before = await kept();
     isWrong = true;
+    asked.length = 0;
     await at.until('2026-03-02T03:00:00Z');
     expect(states(one)).toHaveLength(1);
+    // It is asked again as soon as after an answer.
+    const waits = asked.slice(1).map((ms, n) => (ms - (asked[n] ?? 0)) / 60_000);
+    expect(waits).toEqual(Array.from({ length: 7 }, () => 15));
+    expect(await kept()).toEqual(before);
     expect(one.alarms[0]).toMatchObject({ code: 'misconfigured', message: expect.stringMatching(message) });
   });
 

@@ -97,7 +97,20 @@ describe('the seller’s totals', () => {
     ],
     ['null is none', { impressions: null, spend: 2 }, { spend: 2, currency: 'USD' }],
   ])('%s', (_what, totals, expected) => {
-    expect(theirTotals(answer(totals), BUY)).toEqual(expected);
+    expect(theirTotals(answer(totals), BUY)).toStrictEqual(expected);
+  });
+
+  it.each([
+    ['the row', { currency: 'EUR' }, {}, { spend: 2, currency: 'EUR' }],
+    ['the answer, before the row', { currency: 'EUR' }, { currency: 'USD' }, { spend: 2, currency: 'USD' }],
+    ['nothing', {}, {}, { spend: 2 }],
+    ['a code that is empty', {}, { currency: '' }, { spend: 2 }],
+    ['a code that is too long', {}, { currency: 'U'.repeat(17) }, { spend: 2 }],
+    ['a number', {}, { currency: 840 }, { spend: 2 }],
+  ])('have their currency from %s', (_what, ofRow, ofAnswer, expected) => {
+    const deliveries = [{ media_buy_id: BUY, totals: { spend: 2 }, ...ofRow }];
+    // Strictly: what is not told is no member, not even one that is undefined.
+    expect(theirTotals({ media_buy_deliveries: deliveries, ...ofAnswer }, BUY)).toStrictEqual(expected);
   });
 
   it.each([

@@ -328,6 +328,18 @@ describe('a2aCaller', () => {
     expect(bodies()).toMatchObject([{ params: { tenant: 'acme' } }]);
   });
 
+  it.each([[undefined], [null], [''], [7], [{ id: 'acme' }]])(
+    'a tenant that is no text of a card (%j) is not told to the agent',
+    async (tenant) => {
+      const one = { url: agentUrl, protocolBinding: 'JSONRPC', protocolVersion: '1.0', tenant };
+      const card = JSON.stringify({ supportedInterfaces: [one] });
+      instead = (req, res) => req.method === 'GET' && respond(200, {}, card)(req, res);
+      await call('get_products');
+      expect(bodies()).toHaveLength(1);
+      expect(bodies()[0]?.['params']).not.toHaveProperty('tenant');
+    },
+  );
+
   it('an interface for a tenant of too many characters is not spoken, and the error says why', async () => {
     const [binding, version] = ['JSONRPC', '1.0'];
     const tenant = 'x'.repeat(4097);

@@ -1,4 +1,4 @@
-import { expect, it } from 'vitest';
+import { expect, it, vi } from 'vitest';
 import { ConfigError } from '../../src/index.ts';
 import { a2aCaller } from '../../src/registrations/a2a.ts';
 import { CALLER_OPTIONS, callerOf } from '../../src/registrations/for-tests.ts';
@@ -62,6 +62,31 @@ it.each(SAYS)('a token from a function that is %s: nobody is called', async (_wh
   await expect(calling).rejects.toBeInstanceOf(ConfigError);
   await expect(calling).rejects.toThrow(message);
 });
+
+const FOR_LOOPBACK =
+  'For development on this machine set allowLoopback: true in mcpCaller or a2aCaller, too.';
+
+it.each([
+  ['http://seller.example/mcp', `not https. ${FOR_LOOPBACK}`],
+  [
+    'https://127.0.0.1/mcp',
+    `refused: 127.0.0.1 is not a public host (Loopback, RFC 1122 §3.2.1.3). ${FOR_LOOPBACK}`,
+  ],
+  [
+    'https://10.0.0.5/mcp',
+    "refused: 10.0.0.5 is not a public host (Private-Use, RFC 1918). A host of your own network has to be named: allowHosts: ['10.0.0.5'].",
+  ],
+])(
+  'an agentUrl that may not be called is a wrong option, and no token is made for it: %s',
+  async (url, reason) => {
+    const token = vi.fn(() => 'T');
+    const { callFor } = callerOf('test', { auth: { type: 'bearer', token } }, CALLER_OPTIONS);
+    const calling = callFor(url, { operation: 'get_products' });
+    await expect(calling).rejects.toBeInstanceOf(ConfigError);
+    await expect(calling).rejects.toThrow(`agentUrl: "${url}" is ${reason}`);
+    expect(token).not.toHaveBeenCalled();
+  },
+);
 
 it('a token that cannot be one is refused at construction', () => {
   const make = (token: string) => () => callerOf('test', { auth: { type: 'bearer', token } }, CALLER_OPTIONS);

@@ -84,6 +84,27 @@ describe('what a snapshot says (owed.md §6.4)', () => {
     expect(judged([young], answer({ entries: [entry(NOW - 1, 'worse')] }), LIMITS).told).toEqual([]);
   });
 
+  it.each([
+    ['an instant', { at: NOW - SETTLE_MS }],
+    ['a time at which it was kept', { keptAt: NOW - SETTLE_MS }],
+    ['a time since which it is absent', { absentAt: NOW - SETTLE_MS }],
+  ])('waits no more for what has %s that is just old enough', (_what, more) => {
+    const old = kept({ absentAt: NOW - HOUR, ...more });
+    expect(told([old], answer(), LIMITS)).toMatchObject([{ id: 'i1', ended: true }]);
+  });
+
+  it.each([
+    ['with the time of its change', entry(NOW - SETTLE_MS, 'worse'), true],
+    ['without a time, which may be any', entry(undefined, 'worse'), false],
+  ])('raises a later change that no webhook brought, %s', (_what, changed, isMissed) => {
+    for (const isEnded of [false, true]) {
+      const known = isEnded ? kept({ isEnded }) : kept();
+      expect(judged([known], answer({ entries: [changed] }), LIMITS).told).toMatchObject([
+        { state: { id: 'i1', at: NOW - SETTLE_MS, to: 'worse', ended: false }, isMissed },
+      ]);
+    }
+  });
+
   it('begins anew with what was absent and is there again', () => {
     const again = answer({ entries: [entry(NOW - HOUR)] });
     expect(judged([kept({ absentAt: NOW - HOUR })], again, LIMITS).states).toEqual([kept({ wasOpen: true })]);
