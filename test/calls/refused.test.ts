@@ -60,11 +60,29 @@ describe('the answer of a call', () => {
     }
     const sender = seller.url;
     const { operationId } = made;
+    const said = (what: string): unknown =>
+      expect.stringMatching(
+        new RegExp(`nests deeper than 256 levels.*It is unknown whether get_products was done. ${what}$`),
+      );
     expect(alarms).toMatchObject([
-      { code: 'answer_refused', sender, operationId, ref: 'r-1', refusals: 1 },
-      { code: 'answer_refused', refusals: 2 },
-      { code: 'answer_refused', refusals: 3 },
-      { code: 'operation_orphaned', sender, operationId, ref: 'r-1' },
+      {
+        code: 'answer_refused',
+        sender,
+        operationId,
+        ref: 'r-1',
+        refusals: 1,
+        message: said('It is called again: 1 of at most 3 calls.'),
+      },
+      { code: 'answer_refused', refusals: 2, message: said('It is called again: 2 of at most 3 calls.') },
+      { code: 'answer_refused', refusals: 3, message: said('It is not called again.') },
+      {
+        code: 'operation_orphaned',
+        sender,
+        operationId,
+        ref: 'r-1',
+        message:
+          'It is unknown whether get_products was done: the answers of 3 calls were refused, the last one because it nests deeper than 256 levels. Ask the seller.',
+      },
     ]);
     expect(await registrations.get(made)).toMatchObject({ reason: 'it nests deeper than 256 levels' });
     expect(callsIn(seller)).toHaveLength(3);

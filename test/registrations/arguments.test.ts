@@ -143,7 +143,12 @@ describe.each([
     const made = await registrations.create(REQUEST);
     const code = 'request_invalid';
     await expect(made.call()).rejects.toMatchObject({ code });
-    await expect(made.call({ signal: {} as AbortSignal })).rejects.toMatchObject({ code });
+    for (const signal of [{} as AbortSignal, null as unknown as AbortSignal]) {
+      await expect(made.call({ signal })).rejects.toMatchObject({
+        code,
+        message: 'signal: is not an AbortSignal. Give one, or leave it out.',
+      });
+    }
     expect((await registrations.get(made))?.state).toBe('calling');
     for (const make of [made.agentRequest, made.agentConfiguration]) {
       expect(() => make('2.0' as '1.0')).toThrow(/version: "2.0"/);

@@ -320,19 +320,38 @@ describe('baseUrl', () => {
     expect(make(baseUrl)).toThrow(message);
   });
 
-  it('a receiver has to cover all of them', () => {
+  /** A receiver of the registrations below both. */
+  const receiver = (publicUrl: string | readonly string[], senders?: () => Sender[]) => () => {
     const { store, registrations } = processOf(createMemoryState(), [NEW, OLD]);
-    const receiver = (publicUrl: string | readonly string[]) => () =>
-      createReceiver({
-        registrations,
-        store,
-        publicUrl,
-        durability: { require: 'process' },
-        handlers: { other: () => {} },
-      });
+    return createReceiver({
+      registrations,
+      store,
+      publicUrl,
+      ...(senders && { senders }),
+      durability: { require: 'process' },
+      handlers: { other: () => {} },
+    });
+  };
+
+  it('a receiver has to cover all of them', () => {
     expect(receiver(['https://old.example/*', 'https://new.example/*'])).not.toThrow();
     expect(receiver([`${NEW}/*`])).toThrow(
       /^publicUrl: does not cover https:\/\/old\.example\/webhooks\/\*,/,
     );
+  });
+
+  it.each([
+    [['https://own.example/*'], undefined],
+    [['https://own.example/*', 'https://new.example/*', 'https://old.example/*'], undefined],
+    [['https://own.example/*', `${NEW}/own/*`], NEW],
+    [[`${OLD}/own/*`], NEW],
+    [[`${NEW}/*`], OLD],
+    [['https://new.example/*'], OLD],
+    [['https://own.example/*', 'https://old.example/*'], NEW],
+  ])('one with senders of its own has to cover all of them or none: %j', (publicUrl, uncovered) => {
+    const made = receiver(publicUrl, () => [{ agentUrl: AGENT }]);
+    if (uncovered === undefined) return expect(made).not.toThrow();
+    expect(made).toThrow(ConfigError);
+    expect(made).toThrow(`publicUrl: does not cover ${uncovered}/*,`);
   });
 });

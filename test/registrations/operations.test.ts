@@ -37,6 +37,7 @@ function world() {
   let ids = 0;
   let afterDue = async (): Promise<void> => {};
   let beforeWatches: (() => Promise<void>) | undefined;
+  let writing = Promise.resolve();
   const process = (...given: string[]): Operations => {
     const { registrations: stored } = memoryStore({ state, clockOffsetMs: () => offsetMs });
     if (!stored) return expect.fail('memory has them');
@@ -66,6 +67,13 @@ function world() {
     const newId = (): string => `0000000${(ids += 1)}-0000-4000-8000-000000000000`.slice(-36);
     return operationsOf({
       ...parts,
+      registrations: {
+        ...registrations,
+        run: async (sender, plan) => {
+          await writing;
+          return registrations.run(sender, plan);
+        },
+      },
       routes,
       newId,
       callMs: CALL_MS,
@@ -80,6 +88,12 @@ function world() {
     pass: (ms: number) => (offsetMs += ms),
     afterDue: (then: () => Promise<void>) => (afterDue = then),
     beforeWatches: (then: () => Promise<void>) => (beforeWatches = then),
+    /** Operations are written, and changed, once what it returns was called. */
+    holdWriting: () => {
+      const { promise, resolve } = Promise.withResolvers<void>();
+      writing = promise;
+      return resolve;
+    },
   };
 }
 
@@ -309,6 +323,19 @@ describe('maxOpen', () => {
     const created = results.filter(({ status }) => status === 'fulfilled').length;
     expect((await one.list({ state: 'calling', limit: 1000 })).operations).toHaveLength(created);
     expect(created).toBe(MAX_OPEN);
+  });
+
+  it('holds for those that the store has not written yet, too', async () => {
+    const write = at.holdWriting();
+    let refused = 0;
+    const creating = Array.from({ length: 2 * MAX_OPEN }, async () =>
+      one.create(request).catch(() => (refused += 1)),
+    );
+    await expect.poll(() => refused).toBe(MAX_OPEN);
+    write();
+    await Promise.all(creating);
+    expect(refused).toBe(MAX_OPEN);
+    expect((await one.list({ state: 'calling', limit: 1000 })).operations).toHaveLength(MAX_OPEN);
   });
 
   it('operations of a seller that have not ended are as many as it says; what ends makes room', async () => {

@@ -21,6 +21,21 @@ describe('a URL is quiet (told.md §3.5)', () => {
     ['a day, where reports come hourly', { intervalMs: HOUR }, 11 * DAY],
     ['a day after the last delivery, and what noting it takes', { heardAt: 12 * DAY }, 13 * DAY + 2 * MINUTE],
     ['not before the last one has left, whatever was heard before', { heardAt: 9 * DAY }, 11 * DAY],
+    [
+      'a month and a day after its credentials were used elsewhere, and what noting it takes',
+      { usedAt: 12 * DAY },
+      44 * DAY + 2 * MINUTE,
+    ],
+    [
+      'a month and the horizon after that, where its seller declares one',
+      { usedAt: 12 * DAY, horizonMs: 7 * DAY },
+      50 * DAY + 2 * MINUTE,
+    ],
+    [
+      'not before the last delivery was long enough ago, wherever its credentials were used before',
+      { usedAt: 12 * DAY, heardAt: 60 * DAY },
+      61 * DAY + 2 * MINUTE,
+    ],
   ])('%s', (_is, more, at) => {
     expect(quietAt({ ...use, ...more })).toBe(at);
     expect(isQuiet({ ...use, ...more }, at - 1)).toBe(false);

@@ -67,6 +67,36 @@ it('open operations of a seller are 10 000 at most where maxOpen is not said', a
   await expect(withOpen(10_000).create(request)).rejects.toThrow(`10000 operations of ${sender}`);
 });
 
+it('rows are read page by page to the last one, whatever a store gives in one', async () => {
+  const store = memoryStore({ state });
+  const rows = store.registrations ?? expect.fail('memory has them');
+  const page: typeof rows.page = (query) => rows.page({ ...query, limit: 1 });
+  const paged = { ...store, registrations: { ...rows, page } };
+  const base = 'https://buyer.example/webhooks';
+  const sellers = ['a', 'b', 'c'].map((name) => `https://${name}.example/mcp`);
+  const [first = ''] = sellers;
+  const request = { taskType: 'create_media_buy', arguments: {}, scheme: 'Bearer' } as const;
+  const before = process(base, [OLDER], paged);
+  for (const agentUrl of sellers) {
+    await before.create({ agentUrl, ...request });
+    await before.adopt({ agentUrl, url: `${base}/${new URL(agentUrl).host}` });
+  }
+  await expect(process(base, [NEWEST], paged).ready()).rejects.toThrow(/3 URLs .* and 3 calls/);
+  const both = process(base, [NEWEST, OLDER], paged);
+  expect(await both.rewrap()).toMatchObject({ rewrapped: 6, needed: 3 });
+  for (const agentUrl of sellers) {
+    expect(await both.senders(new URL(`${base}/${new URL(agentUrl).host}`))).toEqual([{ agentUrl }]);
+  }
+  await both.create({ agentUrl: first, ...request });
+  await both.reportingWebhook({ agentUrl: first }, { frequency: 'daily' });
+  await both.forget(first);
+  const kept = await Promise.all(
+    (['route', 'operation'] as const).map((kind) => rows.page({ kind, limit: 100 })),
+  );
+  const senders = kept.map((found) => found.rows.filter(({ value }) => value.includes(first)));
+  expect(senders).toEqual([[], []]);
+});
+
 describe('a receiver that has them', () => {
   const make = (options: Partial<ReceiverOptions>): Receiver => {
     const store = memoryStore();

@@ -223,7 +223,11 @@ describe('a renewal (told.md §5)', () => {
       reason: expect.stringContaining('were retired') as string,
     });
     expect(process.alarms.filter(({ code }) => code === 'operation_orphaned')).toMatchObject([
-      { operationId: made.operationId, message: expect.stringContaining('were retired') as string },
+      {
+        operationId: made.operationId,
+        message:
+          'It is unknown whether update_media_buy was done: the call was not answered, and cannot be repeated: the credentials of the URL that it named were retired. Ask the seller.',
+      },
     ]);
   });
 
@@ -269,6 +273,25 @@ describe('a renewal (told.md §5)', () => {
     expect(world.seller.updates()).toHaveLength(1);
     const { reports } = world.seller.buy('buy-1');
     expect(JSON.stringify(await authAt(process.registrations, reports?.url))).toContain(secretIn(reports));
+  });
+
+  it('does not keep a former URL from being retired by force, wherever it stopped', async () => {
+    let begun = 0;
+    for (let diesAt = 0; diesAt < 12; diesAt += 1) {
+      const process = await agedBuy();
+      const before = structuredClone(world.seller.buy('buy-1').reports);
+      const { process: mortal } = await mortalProcess(world, diesAt, { baseUrl: OLD });
+      void mortal.registrations.plan(RENEW).then((plan) => mortal.registrations.apply(plan));
+      await world.clock.settled();
+      const { rows = [] } =
+        (await world.opened().store.registrations?.page({ kind: 'route', sender: AGENT, limit: 9 })) ?? {};
+      if (rows.some(({ value }) => value.includes('"next":'))) begun += 1;
+      const [{ base, route } = expect.fail('no URL')] = await hmacUrls(process);
+      await process.registrations.retire({ agentUrl: AGENT, base, route }, { force: true });
+      expect(await statusOf(process, before)).toBe(503);
+      await world.end();
+    }
+    expect(begun).toBeGreaterThan(2);
   });
 
   it('refuses no authentic delivery, whichever URL and secret a seller uses meanwhile', async () => {
@@ -577,6 +600,31 @@ describe('a former route (told.md §5.3)', () => {
       await world.clock.pass(10 * MINUTE);
     }
     expect(await accepted(process, after)).toEqual([secretIn(after)]);
+  });
+
+  it('counts no more in the process that ends what another one died of, whatever it has cached', async () => {
+    const { process, before } = await renewedBuy();
+    expect(await statusOf(process, world.seller.buy('buy-1').reports)).toBe(200);
+    await passWithout(world, [process], 2 * DAY);
+    const former = (await hmacUrls(process)).toSorted((a, b) => a.givenAt - b.givenAt)[0];
+    const { agentUrl, base, route } = former ?? expect.fail('no former URL');
+    const isMarked = async (): Promise<boolean> =>
+      (await hmacUrls(process)).some((url) => url.route === route && url.retiredAt !== undefined);
+    for (let diesAt = 0; !(await isMarked()); diesAt += 1) {
+      const { process: mortal } = await mortalProcess(world, diesAt, { baseUrl: OLD });
+      void mortal.registrations.retire({ agentUrl, base, route }, { force: true });
+      await world.clock.settled();
+    }
+    const kept = async (): Promise<boolean> =>
+      (await world.opened().store.registrations?.run('', (rows) => rows.get('route', route)))?.value.includes(
+        '"sealed":',
+      ) === true;
+    expect(await kept()).toBe(true);
+    expect(await accepted(process, before.reports)).toContain(secretIn(before.reports));
+    await process.registrations.start();
+    await world.clock.pass(SECOND);
+    expect(await kept()).toBe(false);
+    expect(await authAt(process.registrations, before.reports?.url)).toEqual([undefined]);
   });
 
   it('goes wherever a process dies while it retires it', async () => {

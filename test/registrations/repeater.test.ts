@@ -288,7 +288,9 @@ describe('start', () => {
     await two.stop();
     expect(calls).toEqual([]);
     const { agentUrl: sender, operationId, taskType } = { ...request, ...made };
-    expect(at.alarms).toMatchObject([{ code: 'operation_orphaned', sender, operationId, taskType }]);
+    const message =
+      'It is unknown whether create_media_buy was done: the call was not answered, and cannot be repeated. Ask the seller.';
+    expect(at.alarms).toMatchObject([{ code: 'operation_orphaned', sender, operationId, taskType, message }]);
     expect(at.lines).toContainEqual(expect.stringContaining('an unknown secret'));
     expect((await one.get(kept))?.state).toBe('calling');
   });

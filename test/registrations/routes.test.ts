@@ -296,6 +296,41 @@ describe('an adopted URL', () => {
     expect(found.map(({ agentUrl }) => agentUrl).toSorted()).toEqual([OTHER.agentUrl, SELLER.agentUrl]);
   });
 
+  it('is one of 10,000 at most', async () => {
+    const { registrations } = memoryStore();
+    if (!registrations) return expect.fail('memory has them');
+    let count = 0;
+    const row = { kind: 'route', sender: '', dueAt: null, list: 'adopted', expiresAt: null } as const;
+    const value = JSON.stringify({ ...OTHER, scheme: 'signature', path: '/webhooks/other' });
+    const adopted = Array.from({ length: 10_000 }, (_, nth) => ({ ...row, id: `${nth}`, value }));
+    const routes = routesOf({
+      registrations: {
+        ...registrations,
+        page: async (query) =>
+          query.list === 'adopted' ? { rows: adopted.slice(0, count) } : registrations.page(query),
+      },
+      baseUrls: [BASE],
+      allowLoopback: false,
+      secrets: secretsOf([NEWEST], hashes),
+      hashes,
+      randomBytes: counted(),
+      now: () => 0,
+      sleep: async () => {},
+    });
+    const written = async (): Promise<number> =>
+      (await registrations.page({ kind: 'route', sender: '', limit: 9 })).rows.length;
+    count = 10_000;
+    const adopting = routes.adopt(SELLER, URL_1);
+    await expect(adopting).rejects.toThrow(ConfigError);
+    await expect(adopting).rejects.toThrow(
+      'adopt: 10000 URLs are adopted already, which is the limit. Have sellers send to URLs of their own, or forget some.',
+    );
+    expect(await written()).toBe(0);
+    count -= 1;
+    await routes.adopt(SELLER, URL_1);
+    expect(await written()).toBe(1);
+  });
+
   it('that has the form of a URL that is made here is a ConfigError: it would never be found', async () => {
     const url = `${BASE}/${'a'.repeat(48)}`;
     await expect(at.process().adopt(SELLER, url)).rejects.toThrow(/has the form of/);

@@ -340,7 +340,14 @@ describe('a subscription that its seller does not take there (subscriptions.md Â
     expect(sets.sent('sync_accounts')).toEqual([]);
     expect(process.alarms).toMatchObject([{ code: 'subscription_lost' }]);
     expect(await allSteps(process)).toMatchObject([
-      { state: 'unknown', to: [], reason: expect.stringContaining('Subscribe again') },
+      {
+        state: 'unknown',
+        to: [],
+        text: expect.stringContaining(
+          `${AGENT} subscription creatives: subscription from ${OLD} (signature) to nowhere; unknown: `,
+        ),
+        reason: expect.stringContaining('Subscribe again'),
+      },
     ]);
     expect((await apply(process)).steps.map(({ state }) => state)).toEqual(['unknown']);
     await world.clock.pass(30 * MINUTE);

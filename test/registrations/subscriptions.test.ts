@@ -508,7 +508,7 @@ describe('a subscription of an agent', () => {
     const registrations = process();
     const seen = await registrations.subscribe({ ...ofAgent, scheme: 'Bearer' });
     expect(seen).toMatchObject({ state: 'active', scheme: 'Bearer' });
-    expect(seen).not.toHaveProperty('account');
+    for (const member of ['account', 'accountId', 'reason']) expect(seen).not.toHaveProperty(member);
     expect(told(seller)).toEqual(['sync_agent_notification_configs dry', 'sync_agent_notification_configs']);
     expect(seller.agent.configs).toMatchObject([
       { subscriber_id: seen.subscriberId, authentication: { schemes: ['Bearer'] }, active: true },
@@ -721,6 +721,33 @@ describe('watching (subscriptions.md §4)', () => {
       expect(theirsOf(seller)).toEqual(THEIRS);
     },
   );
+
+  it.each([
+    ['creatives', 'products'],
+    ['products', 'creatives'],
+  ])('says so once of each, where several are lost one after the other: %s, then %s', async (...refs) => {
+    const world = subscriptionWorld();
+    const registrations = world.process();
+    const ids = new Map<string, string>();
+    for (const one of [request, products]) {
+      ids.set(one.ref, (await registrations.subscribe(one)).subscriberId);
+    }
+    const [atSeller] = world.seller.accounts;
+    const lost: string[] = [];
+    for (const ref of refs) {
+      if (atSeller) {
+        atSeller.notification_configs = configsOf(world.seller).filter(
+          ({ subscriber_id: id }) => id !== ids.get(ref),
+        );
+      }
+      lost.push(ref);
+      for (let days = 0; days < 2; days += 1) {
+        await aDayLater(world, registrations);
+        expect(world.alarms).toMatchObject(lost.map((each) => ({ code: 'subscription_lost', ref: each })));
+      }
+    }
+    expect(await statesOf(registrations)).toEqual(['creatives lost', 'products lost']);
+  });
 
   it('says nothing where the reading fails, and reads again', async () => {
     const world = subscriptionWorld();
