@@ -5,7 +5,7 @@ import type { Observed } from '../events/observation.ts';
 import type { PollFailure } from '../poll/failure.ts';
 import type { JsonObject } from '../registrations/answer-json.ts';
 import { accountArgument } from '../registrations/operation-rows.ts';
-import { type BuyStream, buyStreamIn, isRegistered, streamRow } from '../registrations/streams.ts';
+import { type BuyStream, buyStreamIn, streamRow } from '../registrations/streams.ts';
 import { freePlace, type Place } from '../registrations/places.ts';
 import { ConfigError, isOfKind, messageOf, UnfitObservation } from '../shared/errors.ts';
 import type { RegistrationRows } from '../stores/store.ts';
@@ -56,10 +56,9 @@ export function after(
     freePlace(rows, now, place, failure && pauseOf(failure));
     const row = heldRow(rows, 'stream', held);
     if (!row) return;
-    const known = buyStreamIn(row);
-    if (!isRegistered(known)) return;
+    const changed = change(buyStreamIn(row), now, rows);
     // The media buy's record is due again immediately, because it may need another call to the seller.
-    rows.save(streamRow(row, change(known, now, rows), 'open', { dueAt: Math.ceil(now) }));
+    rows.save(streamRow(row, changed, 'open', { dueAt: Math.ceil(now) }));
   });
 }
 

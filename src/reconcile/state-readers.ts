@@ -181,7 +181,7 @@ export async function lookAtStates(
     const one: Snapped<ReaderRow> | undefined =
       answer &&
       snapped({ rows, askedAt, now }, known, answer, { most: MOST_STATES.snapshot, since: known.since });
-    const value = one && one.holder !== known ? JSON.stringify(one.holder) : row.value;
+    const value = one ? JSON.stringify(one.holder) : row.value;
     const dueAt = stopping.aborted ? now : Math.max(now, askedAt + context.snapshotMs);
     rows.save({ ...row, value, dueAt: Math.ceil(dueAt) });
     return one;

@@ -112,7 +112,7 @@ const sent = (): { readonly attempts: readonly number[]; readonly applied: numbe
 describe('a media buy whose URLs were retired by force', () => {
   it.each([
     ['its seller has others', { agentUrl: AGENT, edition: '3.1' }],
-    ['its seller has no others', { agentUrl: AGENT }],
+    ['its seller has no others', { agentUrl: AGENT, edition: '3.1' }],
   ] as const)('moves to new ones, where %s', async (which, seller) => {
     const process = await bought('done');
     const { registrations } = process;

@@ -6,6 +6,7 @@ import type { OurUrl } from '../../windows/told.ts';
 import { allRows, storedObject } from '../operation-rows.ts';
 import { RegistrationError } from '../registrations-errors.ts';
 import { ROUTE_KINDS, type RouteKind } from '../route-kind.ts';
+import { sellerIn } from '../seller.ts';
 import { namesOf, type OwnRoute, ownRouteIn } from './own-routes.ts';
 import { quietOf } from './state.ts';
 import { type Recorded, recordedOf, type RecordedContext } from './recorded.ts';
@@ -155,7 +156,7 @@ async function isAlive(registrations: StoreRegistrations, agentUrl: string, rout
 /**
  * Returns the names of the seller's other routes of this kind, which may accept the credentials of `route`. If `route`
  * is the current route, its credentials are deleted from the seller's row, and it is never given out again. Without
- * other routes, the row itself is deleted.
+ * other routes, only the seller's settings stay in the row: the next route is made with them.
  */
 function heirsOf(rows: RegistrationRows, kind: RouteKind, route: string, now: number): readonly string[] {
   const row = rows.get('route', kind);
@@ -165,8 +166,9 @@ function heirsOf(rows: RegistrationRows, kind: RouteKind, route: string, now: nu
   if (!names.includes(route)) return [];
   const others = names.filter((name) => name !== route);
   if (own.random === route) {
-    const value = JSON.stringify({ ...own, retiredAt: own.retiredAt ?? now } satisfies OwnRoute);
-    rows.save(others.length > 0 ? { ...row, value } : { ...row, dueAt: null, expiresAt: 1 });
+    const is = others.length > 0 ? own : { ...sellerIn(own), scheme: own.scheme };
+    const value = JSON.stringify({ ...is, retiredAt: own.retiredAt ?? now } satisfies OwnRoute);
+    rows.save({ ...row, value });
   }
   return others;
 }
