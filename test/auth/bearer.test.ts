@@ -70,6 +70,37 @@ describe('authenticateBearer', () => {
     expect(await run(headers)).toMatchObject(MALFORMED);
   });
 
+  it.each<[string, HeadersInput, string, string]>([
+    ['authorization', {}, 'webhook_signature_header_malformed', 'authorization has no bearer token'],
+    ['x-token', {}, 'webhook_signature_header_malformed', 'x-token has no bearer token'],
+    ['x-token', { 'X-Token': '' }, 'webhook_signature_header_malformed', 'x-token has no bearer token'],
+    [
+      'x-token',
+      [
+        ['X-Token', TOKEN],
+        ['x-token', TOKEN],
+      ],
+      'webhook_signature_header_malformed',
+      'x-token came more than once',
+    ],
+    [
+      'authorization',
+      { Authorization: `Bearer ${TOKEN}x` },
+      'webhook_signature_invalid',
+      'the bearer token is not registered',
+    ],
+    [
+      'x-token',
+      { 'X-Token': `Bearer ${TOKEN}` },
+      'webhook_signature_invalid',
+      'the bearer token is not registered',
+    ],
+  ])('says why it refuses, in %s %o: %s, %s', async (header, headers, code, detail) => {
+    const own = header === 'authorization' ? {} : { header };
+    const sellers = [sender('s.example', { scheme: 'bearer', tokens: [TOKEN], ...own })];
+    expect(await run(headers, sellers)).toEqual({ kind: 'refused', code, detail, challenge: 'bearer' });
+  });
+
   it('takes no token of a sender registered otherwise', async () => {
     const hmac = sender('h.example', { scheme: 'hmac', secrets: [TOKEN] });
     expect(await run({ Authorization: `Bearer ${TOKEN}` }, [hmac])).toMatchObject(INVALID);

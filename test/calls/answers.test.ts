@@ -133,6 +133,38 @@ describe.each(CALLERS)('%s', (name) => {
     expect(error.message).not.toMatch(/[\u0000-\u001f]/);
   });
 
+  it.each([400, 422, 499, 500])(
+    'of an error with HTTP %i no more than maxAnswerBytes either',
+    async (status) => {
+      seller.say = (_heard, res) => {
+        res.writeHead(status, { 'content-type': 'text/plain' }).end('x'.repeat(2_000));
+      };
+      const asking = ask(name, seller.url, { maxAnswerBytes: 1_024 });
+      await expect(asking).rejects.not.toBeInstanceOf(AnswerRefusedError);
+      await expect(asking).rejects.toThrow(`HTTP ${status}`);
+    },
+  );
+
+  it.each([
+    [65_536, 16_777_216, true],
+    [65_537, 16_777_216, false],
+    [1_024, 1_024, true],
+    [1_025, 1_024, false],
+  ])(
+    'the JSON of an error, of %i bytes, with maxAnswerBytes %i: it is read: %s',
+    async (bytes, most, isRead) => {
+      seller.say = ({ message }, res) => {
+        const error = { code: -32_000, message: 'our store is away' };
+        const text = JSON.stringify({ jsonrpc: '2.0', id: message?.id, error });
+        res
+          .writeHead(500, { 'content-type': 'application/json' })
+          .end(`${text.slice(0, -1).padEnd(bytes - 1)}}`);
+      };
+      const asking = ask(name, seller.url, { maxAnswerBytes: most });
+      await expect(asking).rejects.toThrow(isRead ? 'our store is away' : 'HTTP 500');
+    },
+  );
+
   it('one that drips ends with timeoutMs', async () => {
     seller.say = (_heard, res) => {
       res.writeHead(200, { 'content-type': 'application/json' });
@@ -168,6 +200,11 @@ describe('bounds', () => {
     expect(() => requireBounded(round)).toThrow(/nests deeper than 256 levels/);
     expect(() => requireBounded(JSON.parse(nested(256)))).not.toThrow();
     expect(() => requireBounded(JSON.parse(nested(257)))).toThrow(/nests deeper/);
+    const inArrays = (value: string): unknown => JSON.parse(`${'['.repeat(256)}${value}${']'.repeat(256)}`);
+    for (const value of ['null', 'true', '1', '"x"'])
+      expect(() => requireBounded(inArrays(value)), value).not.toThrow();
+    for (const value of ['[]', '{}'])
+      expect(() => requireBounded(inArrays(value)), value).toThrow(/nests deeper/);
   });
 
   it.each([

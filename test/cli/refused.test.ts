@@ -84,25 +84,6 @@ describe('onRefused', () => {
   });
 });
 
-describe('onRefused that cannot be', () => {
-  it.each<readonly [string, unknown, RegExp]>([
-    ['a text', 'refused/', /^onRefused: is neither a function nor \{ handle, maxBodyBytes \}/],
-    ['null', null, /^onRefused: is neither/],
-    ['an object without handle', { maxBodyBytes: 8 }, /^onRefused: is neither/],
-    ['another member', { handle: () => {}, maxBytes: 8 }, /^onRefused: maxBytes is not known/],
-    ['a limit that is none', { handle: () => {}, maxBodyBytes: -1 }, /^onRefused\.maxBodyBytes: -1/],
-    [
-      'a limit on the function',
-      Object.assign(() => {}, { maxBodyBytes: 8 }),
-      /^onRefused: maxBodyBytes is a member of an object: \{ handle: \(delivery\) => …, maxBodyBytes \}/,
-    ],
-  ])('%s is a ConfigError at construction', async (_what, onRefused, message) => {
-    const making = testReceiver({ onRefused: onRefused as never });
-    await expect(making).rejects.toThrow(ConfigError);
-    await expect(making).rejects.toThrow(message);
-  });
-});
-
 describe('captureRefused', () => {
   it('writes what explain reads: mode 0600, credentials masked, with a body and without', async () => {
     const dir = join(folder, 'explained');

@@ -17,6 +17,14 @@ it.each([
   ['2026', 2_026_000],
   ['Sun, never', undefined],
   [null, undefined],
+  // Dates to the runtime, but not of RFC 9110.
+  ['on Sun, 01 Mar 2026 12:00:30 GMT', undefined],
+  ['sun, 01 Mar 2026 12:00:30 GMT', undefined],
+  ['Su, 01 Mar 2026 12:00:30 GMT', undefined],
+  ['Sun 01 Mar 2026 12:00:30 GMT', undefined],
+  ['2026-03-01T12:00:30Z', undefined],
+  ['120 s', undefined],
+  ['in 120', undefined],
 ])('Retry-After: %s', (value, ms) => {
   expect(retryAfterMs(value, NOW)).toBe(ms);
 });

@@ -6,6 +6,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { ADVANCED, type Config, MAX_TIMER_MS, resolveOptions } from '../../src/config/for-tests.ts';
 import {
   ConfigError,
+  createReceiver,
   createVerifier,
   type ReceiverOptions,
   type Sender,
@@ -67,6 +68,16 @@ describe('options: defaults (admission.md §2.12)', () => {
       edition: { name: '3.0' },
       protocols: [{ name: 'proto' }, { name: 'adcp' }],
     });
+  });
+
+  it('another notification token is warned of by default, and refused where the sender says so', () => {
+    const onMismatchOf = (more: object): unknown => {
+      const notificationToken = { token: SECRET, ...more };
+      const senders = [{ agentUrl: 'https://a.example', notificationToken }];
+      return resolveOptions(given({ senders })).senders.fixed?.[0]?.notificationToken?.onMismatch;
+    };
+    expect(onMismatchOf({})).toBe('warn');
+    for (const onMismatch of ['warn', 'refuse']) expect(onMismatchOf({ onMismatch })).toBe(onMismatch);
   });
 
   it('in mode inbox leases and handlers may be longer', () => {
@@ -556,6 +567,29 @@ describe('options: a mistake is a ConfigError that names the option', () => {
     ['a hook that is not a function', { onAlarm: {} }, /onAlarm/],
   ];
 
+  it.each<readonly [string, Record<string, unknown>, string]>([
+    ['agentUrl', { agentUrl: 'seller.example' }, '.agentUrl: '],
+    ['brandJsonUrl', { brandJsonUrl: 'brand.json' }, '.brandJsonUrl: '],
+    ['revocation', { revocation: null }, '.revocation: '],
+    ['revocation.url', { revocation: { url: 'list' } }, '.revocation.url: '],
+    ['revocation.discover', { revocation: { discover: 'no' } }, '.revocation.discover: '],
+    ['revocation.revokedKids', { revocation: { revokedKids: [1] } }, '.revocation.revokedKids: '],
+    ['auth', { auth: {} }, '.auth: '],
+    ['auth.hmac', { auth: { hmac: { secret: 'x' } } }, '.auth.hmac'],
+    ['auth.bearer', { auth: { bearer: { token: 'x' } } }, '.auth.bearer'],
+    ['auth.reports', { auth: { reports: { secret: 'x' } } }, '.auth.reports'],
+    ['edition', { edition: '2.0' }, '.edition: '],
+    ['format', { format: 'rest' }, '.format: '],
+    ['publishers', { publishers: 'publisher.example' }, '.publishers: '],
+    ['notificationToken', { notificationToken: 'x' }, '.notificationToken: '],
+    ['notificationToken.token', { notificationToken: { token: 'x' } }, '.notificationToken'],
+    ['maxNoncesPerKey', { maxNoncesPerKey: 1.5 }, '.maxNoncesPerKey: '],
+  ])('a mistake in %s of a sender is told with the sender’s place', (_member, change, place) => {
+    const senders = [{ agentUrl: 'https://a.example' }, { agentUrl: 'https://b.example', ...change }];
+    expect(() => resolveOptions(given({ senders }))).toThrow(ConfigError);
+    expect(() => resolveOptions(given({ senders }))).toThrow(`senders[1]${place}`);
+  });
+
   it.each(cases)('%s', (_, change, message) => {
     expect(() => resolveOptions(given(change))).toThrow(ConfigError);
     expect(() => resolveOptions(given(change))).toThrow(message);
@@ -582,6 +616,30 @@ describe('options: a mistake is a ConfigError that names the option', () => {
       expect(() => resolveOptions(given({}))).not.toThrow();
     } finally {
       vi.unstubAllEnvs();
+    }
+  });
+});
+
+describe('onRefused that cannot be', () => {
+  it.each<readonly [string, unknown, RegExp]>([
+    ['a text', 'refused/', /^onRefused: is neither a function nor \{ handle, maxBodyBytes \}/],
+    ['null', null, /^onRefused: is neither/],
+    ['an object without handle', { maxBodyBytes: 8 }, /^onRefused: is neither/],
+    ['another member', { handle: () => {}, maxBytes: 8 }, /^onRefused: maxBytes is not known/],
+    ['a limit that is none', { handle: () => {}, maxBodyBytes: -1 }, /^onRefused\.maxBodyBytes: -1/],
+    [
+      'a limit on the function',
+      Object.assign(() => {}, { maxBodyBytes: 8 }),
+      /^onRefused: maxBodyBytes is a member of an object: \{ handle: \(delivery\) => …, maxBodyBytes \}/,
+    ],
+  ])('%s is a ConfigError at construction', (_what, onRefused, message) => {
+    const { publicUrl, senders } = valid;
+    for (const make of [
+      () => createReceiver(given({ onRefused })),
+      () => createVerifier({ publicUrl, senders, onRefused: onRefused as never }),
+    ]) {
+      expect(make).toThrow(ConfigError);
+      expect(make).toThrow(message);
     }
   });
 });

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { type Alarm, type AlarmCode, createReceiver, type Sender, type Store } from '../../src/index.ts';
 import { createKeyRecords, JWKS, type KeySet } from '../../src/keys/for-tests.ts';
@@ -17,6 +18,8 @@ import {
   START,
   startSeller,
 } from './setup.ts';
+
+const DAY = 24 * 60 * MINUTE;
 
 /** A world of one store in which receivers, each as a process of its own, come and go. */
 function world() {
@@ -226,6 +229,111 @@ describe('records of keys', () => {
     expect((await createKeyRecords({ store, logger: SILENT }).of('https://other.example/')).isKnown).toBe(
       false,
     );
+  });
+
+  /** A store that counts what is asked of it and what it saves. */
+  const counting = async () => {
+    let time = START;
+    const store = memoryStore({ clockOffsetMs: () => time - Date.now() });
+    await store.open();
+    const { registrations } = store;
+    if (!registrations) throw new Error('it keeps rows');
+    const counts = { calls: 0, saves: 0 };
+    const run: typeof registrations.run = (sender, plan) => {
+      counts.calls += 1;
+      return registrations.run(sender, (rows, now) =>
+        plan(
+          { ...rows, get: rows.get.bind(rows), save: (row) => ((counts.saves += 1), rows.save(row)) },
+          now,
+        ),
+      );
+    };
+    const counted = { registrations: { ...registrations, run } };
+    return {
+      counts,
+      start: () => createKeyRecords({ store: counted, logger: SILENT }),
+      advance: (ms: number) => (time += ms),
+      registrations,
+    };
+  };
+
+  test('are saved for what is new and, to stay, after half of their 400 days, and for nothing else', async () => {
+    const { start, counts, advance } = await counting();
+    const [a, b] = [publicJwk('a'), publicJwk('b')];
+    const first = start();
+    const saves = async (records = start()): Promise<number> => {
+      await records.of(AGENT);
+      return counts.saves;
+    };
+    first.published(AGENT, setOf(a));
+    expect(await saves(first)).toBe(1);
+    expect([await saves(first), await saves()]).toEqual([1, 1]);
+    first.verified(AGENT, 'a', a, false);
+    expect([await saves(first), await saves(first), await saves()]).toEqual([2, 2, 2]);
+    first.published(AGENT, setOf(b, a));
+    expect([await saves(first), await saves()]).toEqual([3, 3]);
+    advance(200 * DAY - MINUTE);
+    expect(await saves()).toBe(3);
+    advance(2 * MINUTE);
+    expect([await saves(), await saves()]).toEqual([4, 4]);
+    advance(399 * DAY);
+    expect((await start().of(AGENT)).hasPublished('a', a)).toBe(true);
+  });
+
+  test('ask nothing of the store for another copy of known keys, or for a key that verified before', async () => {
+    const { start, counts } = await counting();
+    const [a, b] = [publicJwk('a'), publicJwk('b')];
+    const records = start();
+    /** Calls beside the one that reads. */
+    const asked = async (): Promise<number> => {
+      const before = counts.calls;
+      await records.of(AGENT);
+      return counts.calls - before - 1;
+    };
+    records.published(AGENT, setOf(a, b));
+    records.verified(AGENT, 'a', a, false);
+    expect(await asked()).toBe(2);
+    records.published(AGENT, setOf(b, a));
+    records.published(AGENT, setOf(a));
+    records.verified(AGENT, 'a', { ...a }, false);
+    expect(await asked()).toBe(0);
+    records.published(AGENT, setOf(publicJwk('c'), a));
+    records.verified(AGENT, 'b', b, false);
+    expect(await asked()).toBe(2);
+  });
+
+  test.each([
+    ['Ed25519', { kty: 'OKP', crv: 'Ed25519', x: 'eA' }, ['OKP', 'Ed25519', 'eA', '']],
+    [
+      'Ed25519, with a member that it does not need',
+      { kty: 'OKP', crv: 'Ed25519', x: 'eA', y: 'eQ' },
+      ['OKP', 'Ed25519', 'eA', ''],
+    ],
+    ['P-256', { kty: 'EC', crv: 'P-256', x: 'eA', y: 'eQ' }, ['EC', 'P-256', 'eA', 'eQ']],
+  ])('that an earlier release stored are known: %s', async (_what, members, material) => {
+    const { start, registrations } = await counting();
+    const sha256 = (text: string) => createHash('sha256').update(text);
+    const print = sha256(JSON.stringify([JSON.stringify(material), 'k'])).digest('base64url');
+    const value = JSON.stringify({ published: ['-', print], verified: [`~${print}`] });
+    const id = `keys ${sha256(AGENT).digest('hex')}`;
+    await registrations.run('', (rows, now) =>
+      rows.save({ kind: 'watch', sender: '', id, value, dueAt: null, list: null, expiresAt: now + DAY }),
+    );
+    const jwk = { ...members, kid: 'k' };
+    const of = await start().of(AGENT);
+    expect([of.hasPublished('k', jwk), of.hasVerified('k', jwk), of.wasOwn('k', jwk)]).toEqual([
+      true,
+      true,
+      false,
+    ]);
+    const others = [
+      of.hasPublished('j', jwk),
+      ...[{ kty: 'RSA' }, { crv: 'X' }, { x: 'eQ' }].map((other) =>
+        of.hasPublished('k', { ...jwk, ...other }),
+      ),
+    ];
+    expect(others).toEqual([false, false, false, false]);
+    expect(of.hasPublished('k', { ...jwk, y: 'eg' })).toBe(members.kty === 'OKP');
   });
 
   test('know of a copy without keys', async () => {

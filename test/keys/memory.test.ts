@@ -140,6 +140,27 @@ test.each([
   expect([count('a.keys'), count('b.keys')]).toEqual([fetches, 1]);
 });
 
+test('each JWKS that a brand.json named before goes, also one that was named twice', async () => {
+  const asked: string[] = [];
+  let place = 'a';
+  const transport: KeyFetch = async (url) => {
+    const { origin, pathname, hostname } = new URL(url);
+    if (pathname.endsWith('jwks.json')) {
+      asked.push(hostname[0] ?? '');
+      return Response.json({ keys: [JWK] }, { headers: { 'cache-control': 'max-age=1800' } });
+    }
+    const agents = [{ url: `${origin}/mcp`, jwks_uri: `https://${place}.keys.example/jwks.json` }];
+    return Response.json({ agents }, SHORT_LIVED);
+  };
+  const { keys, now, advance } = await setup({ fetch: transport, allowLoopback: false });
+  for (place of 'abababa') {
+    const { candidates } = await keys.find('k', { senders: [senderEntry(AGENT)], arrivedAt: now() });
+    expect(candidates).toHaveLength(1);
+    advance(2 * MINUTE);
+  }
+  expect(asked.join('')).toBe('abababa');
+});
+
 test('documents and revocation lists have one bound', async () => {
   const asked: string[] = [];
   const kids = Array.from({ length: 5_000 }, (_, index) => `revoked-${index}`);

@@ -133,6 +133,26 @@ describe('a list is polled', () => {
     await keys.revocation(sender, 'k');
     expect([server.count(LIST), waiting()]).toEqual([1, []]);
   });
+
+  test('again from resume() on, without any delivery, however often it was stopped', async () => {
+    const { keys, sender, waiting, server, advance, fire, publish } = await polled();
+    await keys.revocation(sender, 'k');
+    keys.stop();
+    keys.stop();
+    advance(5 * MINUTE);
+    keys.resume();
+    expect(waiting()).toEqual([2 * MINUTE]);
+    keys.stop();
+    expect(waiting()).toEqual([]);
+    // Overdue by now.
+    advance(3 * MINUTE);
+    keys.resume();
+    expect(waiting()).toEqual([MINUTE]);
+    publish(3, ['k']);
+    await fire();
+    expect([server.count(LIST), waiting()]).toEqual([2, [3 * MINUTE]]);
+    expect(await keys.revocation(sender, 'k')).toBe('revoked');
+  });
 });
 
 test('without keeping the process alive', async () => {

@@ -767,10 +767,37 @@ describe('a seller that does not answer', () => {
   });
 
   it.each([
-    ['no object', 'completed'],
-    ['a status that nobody knows', { status: 'active', task_id: 'task-1' }],
-    ['another task', { status: 'completed', task_id: 'task-2', result: RESULT }],
-  ])('and gives %s has told nothing', async (_what, answer) => {
+    ['a text', 'completed', 'has no status of a task.'],
+    ['nothing', undefined, 'has no status of a task.'],
+    ['null', null, 'has no status of a task.'],
+    ['a list', [{ status: 'completed', task_id: 'task-1', result: RESULT }], 'has no status of a task.'],
+    ['a status that nobody knows', { status: 'active', task_id: 'task-1' }, 'has no status of a task.'],
+    [
+      'such a status beside a result with one',
+      { status: 'active', result: { status: 'completed', task_id: 'task-1' } },
+      'has no status of a task.',
+    ],
+    [
+      'a task without a status beside a result with one',
+      { task_id: 'task-1', result: { status: 'completed' } },
+      'has no status of a task.',
+    ],
+    [
+      'another task',
+      { status: 'completed', task_id: 'task-2', result: RESULT },
+      'is of another task (task-2). Tell the seller.',
+    ],
+    [
+      'another task of an agent',
+      { id: 'task-2', status: { state: 'completed' } },
+      'is of another task (task-2). Tell the seller.',
+    ],
+    [
+      'a status update of another task',
+      { id: 'task-1', taskId: 'task-2', status: { state: 'failed' } },
+      'is of another task (task-2). Tell the seller.',
+    ],
+  ])('and gives %s has told nothing', async (_what, answer, says) => {
     const one = await at.process();
     await submitted(one, 'task-1');
     at.seller.answers.set('task-1', () => answer);
@@ -779,6 +806,7 @@ describe('a seller that does not answer', () => {
     expect(one.seen).toEqual([]);
     expect(alarmsOf(one, 'poll_failing')[0]).toMatchObject({ refusal: 'answer_invalid' });
     expect(one.polls[0]).toMatchObject({ result: 'refused' });
+    expect(one.polls[0]?.error).toContain(`The answer ${says}`);
   });
 
   it.each([
@@ -845,6 +873,37 @@ describe('a seller that does not answer', () => {
     expect(await one.registrations.get({ agentUrl: AGENT, operationId })).toMatchObject({ state: 'open' });
     await one.deliver(webhook('completed'));
     expect(one.seen[0]?.event.registration).toMatchObject({ operationId });
+  });
+});
+
+describe('a task is found in an answer (calls.md §1)', () => {
+  const toolTask = { task_id: 'task-1', status: 'completed', result: RESULT };
+  const agentTask = (ids: object) => ({
+    ...ids,
+    status: { state: 'completed' },
+    artifacts: [{ artifactId: 'a', parts: [{ kind: 'data', data: RESULT }] }],
+  });
+  it.each<readonly [string, object]>([
+    ['as it is', toolTask],
+    ['without its id', { status: 'completed', result: RESULT }],
+    ['in task', { task: toolTask }],
+    ['in result', { result: toolTask }],
+    ['in task, beside a result', { task: toolTask, result: { ...toolTask, status: 'failed' } }],
+    ['in result, beside a task that is none', { task: { name: 't' }, result: toolTask }],
+    ['of an agent', agentTask({ id: 'task-1' })],
+    ['of an agent, in task', { task: agentTask({ id: 'task-1' }) }],
+    ['of an agent, in result', { result: agentTask({ id: 'task-1' }) }],
+    ['as a status update', agentTask({ taskId: 'task-1' })],
+    ['as a status update with an id of its own', agentTask({ id: 'update-7', taskId: 'task-1' })],
+  ])('%s', async (_how, answer) => {
+    const one = await at.process();
+    await submitted(one, 'task-1');
+    at.seller.answers.set('task-1', () => answer);
+    await one.poller.start();
+    await at.clock.pass(MINUTE);
+    await until(() => one.seen.length > 0);
+    expect(one.seen[0]?.event).toMatchObject({ status: 'completed', data: RESULT });
+    expect(alarmsOf(one, 'poll_failing')).toEqual([]);
   });
 });
 

@@ -31,6 +31,13 @@ async function authenticate(
 
 const found = (...candidates: readonly Candidate[]): Published => ({ found: { candidates } });
 
+/** The other `y` of P-256 that goes with the same `x`. */
+function opposite(y: string): string {
+  const prime = 2n ** 256n - 2n ** 224n + 2n ** 192n + 2n ** 96n - 1n;
+  const number = prime - BigInt(`0x${Buffer.from(y, 'base64url').toString('hex')}`);
+  return Buffer.from(number.toString(16).padStart(64, '0'), 'hex').toString('base64url');
+}
+
 function refused(check: number, code: string) {
   return { kind: 'refused', check, code: `webhook_${code}` };
 }
@@ -244,6 +251,23 @@ describe('checks 8 and 9', () => {
       kind: 'authentic',
       sender: seller,
     });
+  });
+
+  test.each([
+    ['of the P-256 key with the same x and the opposite y is of another key', 'ecdsa-p256-sha256', false],
+    ['of an Ed25519 key with a y, which it does not need, is of the same key', 'ed25519', true],
+  ] as const)('a revoked_at %s', async (_what, alg, isSame) => {
+    const mine = createSigner('key-1', alg);
+    const y = opposite((mine.jwk['y'] as string | undefined) ?? 'AQ');
+    const own = await candidateOf(seller, mine.jwk);
+    const like = await candidateOf(seller, { ...mine.jwk, y, revoked_at: '2000-01-01T00:00:00Z' });
+    const delivery = deliveryOf(signedHeaders(mine));
+    const result = await authenticateSignature(
+      bench(found(own, like)).context,
+      requestOf(delivery, [seller]),
+    );
+    if (isSame) expect(result).toMatchObject(refused(9, 'signature_key_revoked'));
+    else expect(result).toMatchObject({ kind: 'authentic' });
   });
 
   test('a stale list: 503 with the code of the check', async () => {
