@@ -199,8 +199,9 @@ export async function importedKey(
   const jwk = set.jwks.get(kid);
   if (known !== undefined || jwk === undefined) return known;
   return await singleFlight(set.importing, kid, async () => {
-    const key = await importKey(kid, jwk, engine);
-    set.imported.set(kid, key);
+    // By the text of the JWK: `kid` may be a slice of a header, which would be kept with the key.
+    const key = await importKey(jwk['kid'] as string, jwk, engine);
+    set.imported.set(key.kid, key);
     return key;
   });
 }

@@ -254,8 +254,10 @@ function createPoll({ now, schedule, dueAt, refresh }: PollOptions): Poll {
     );
   };
   const run = async (url: string): Promise<void> => {
+    const own = waiting.get(url);
     if (dueAt(url) !== undefined) await refresh(url);
-    waiting.delete(url);
+    // Another timer waits if the poll was stopped and resumed meanwhile.
+    if (waiting.get(url) === own) waiting.delete(url);
     keep(url);
   };
   return {

@@ -51,7 +51,7 @@ export function createPieces(): Pieces {
   };
   return {
     add(chunk) {
-      const first = pieces.length === 0 && end === 0;
+      const first = pieces.length === 0;
       if (chunk.byteLength < BLOCK_BYTES && !first) {
         copy(chunk);
       } else if (chunk.byteLength > 0) {

@@ -153,6 +153,20 @@ describe('a list is polled', () => {
     expect([server.count(LIST), waiting()]).toEqual([2, [3 * MINUTE]]);
     expect(await keys.revocation(sender, 'k')).toBe('revoked');
   });
+
+  test('by one timer, where it was stopped and resumed while it was fetched', async () => {
+    const { keys, sender, waiting, advance, next, fire } = await polled();
+    await keys.revocation(sender, 'k');
+    advance(7 * MINUTE);
+    next().task();
+    keys.stop();
+    keys.resume();
+    // By the end of this fetch the first one's is long over.
+    await fire();
+    expect(waiting()).toHaveLength(1);
+    keys.stop();
+    expect(waiting()).toEqual([]);
+  });
 });
 
 test('without keeping the process alive', async () => {

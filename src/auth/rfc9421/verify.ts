@@ -33,9 +33,9 @@ function copy(text: string): string {
 }
 
 function nonceOf({ key }: Candidate, { parameters }: CheckedSignature): NonNullable<Proof['nonce']> {
-  const { keyid, nonce, expires } = parameters;
+  const { nonce, expires } = parameters;
   return {
-    keyid: key.kid === keyid ? key.kid : copy(keyid),
+    keyid: key.kid,
     nonce: copy(nonce),
     expiresAtMs: (expires + SKEW_S) * 1000,
   };
