@@ -9,7 +9,7 @@ import { type Proof, PROOF_NAMES, proofNamed } from './table.ts';
 const root = new URL('../../', import.meta.url);
 
 /** Behind a row whose code has changed since. */
-export const OLD = ', of an earlier commit';
+export const OLD = ', older code';
 
 const NUMBER = new Intl.NumberFormat('en-US');
 

@@ -143,7 +143,7 @@ export const PROOFS = {
     isPacked: true,
   },
   lives: {
-    title: 'Impairments and ends: a market of 30 days, buyers that die (simulated)',
+    title: 'Impairments and ends: a market of 30 days, buyers that die',
     about: [...RECEIVING, ...STORES, 'reconcile', 'registrations', 'calls'],
     tests: 'test/reconcile/lives.test.ts',
     only: 'are to the buyer what they are to their sellers',
@@ -193,7 +193,7 @@ export const PROOFS = {
     title: "A failover of Postgres with `durability: { require: 'failover' }`",
     about: [...RECEIVING, ...STORES],
     tests: 'test/reliability/runs/failover-watched',
-    driven: { events: 'events', faults: 'faults' },
+    driven: { events: 'events', faults: 'answers of 503' },
     found: { lost: 'lost', twice: 'twice' },
     isPacked: true,
   },
@@ -229,7 +229,7 @@ export const PROOFS = {
     tests: 'test/reliability/rolling',
   },
   memory: {
-    title: 'A process that takes one event after the other holds no more',
+    title: 'Memory of one process',
     about: [...RECEIVING, ...STORES],
     tests: 'test/reliability/memory',
     only: 'holds no more',
