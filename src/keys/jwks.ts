@@ -199,7 +199,7 @@ export async function importedKey(
   const jwk = set.jwks.get(kid);
   if (known !== undefined || jwk === undefined) return known;
   return await singleFlight(set.importing, kid, async () => {
-    // By the text of the JWK: `kid` may be a slice of a header, which would be kept with the key.
+    // The JWK's own text is kept, because `kid` may be a slice of a header, which would be kept whole.
     const key = await importKey(jwk['kid'] as string, jwk, engine);
     set.imported.set(key.kid, key);
     return key;
