@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { describe, expect, it, vi } from 'vitest';
+import { SILENT_LOGGER } from '../support/silent-logger.ts';
 import {
   type ChallengeContext,
   type EventRegistrations,
@@ -434,7 +435,7 @@ describe('what fails is logged once, with its error', () => {
         if (message !== 'delivery unavailable') errors.push([fields, message]);
       };
       const at = await testReceiver({
-        logger: { debug() {}, info() {}, warn() {}, error },
+        logger: { ...SILENT_LOGGER, error },
         ...optionsOf(waits),
       });
       const answered = at.deliver(sampleChallenge(AGENT, undefined));

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { SILENT_LOGGER } from '../support/silent-logger.ts';
 import { Fault, PermanentError, type Receiver, type Store } from '../../src/index.ts';
 import type { AcceptRequest, FailRequest } from '../../src/stores/index.ts';
 import { memoryStore } from '../../src/stores/memory.ts';
@@ -233,7 +234,7 @@ describe('maxRunMs', () => {
     const error = (...line: readonly unknown[]): void => void errors.push(line);
     const store = memoryStore();
     const { deliver, receiver } = await testReceiver({
-      logger: { debug() {}, info() {}, warn() {}, error },
+      logger: { ...SILENT_LOGGER, error },
       store: {
         ...store,
         fail: async (request) => {

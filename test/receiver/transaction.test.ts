@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { HandlerContext } from '../../src/index.ts';
+import { SILENT_LOGGER } from '../support/silent-logger.ts';
 import { sqliteStore } from '../../src/stores/sqlite.ts';
 import { acceptRequest } from '../stores/requests.ts';
 import { gate, testReceiver, payloads, said } from './setup.ts';
@@ -54,7 +55,7 @@ describe('ctx.transaction on SQLite: the writes and the completion commit togeth
         await ctx.transaction(write('a'));
         throw afterthought;
       },
-      { logger: { debug() {}, info() {}, warn() {}, error } },
+      { logger: { ...SILENT_LOGGER, error } },
     );
     const payload = payloads.tool('completed');
     expect(said(await deliver(payload))).toBe('accepted 200');

@@ -110,33 +110,35 @@ const sent = (): { readonly attempts: readonly number[]; readonly applied: numbe
 };
 
 describe('a media buy whose URLs were retired by force', () => {
-  it.each([
-    ['its seller has others', { agentUrl: AGENT, edition: '3.1' }],
-    ['its seller has no others', { agentUrl: AGENT, edition: '3.1' }],
-  ] as const)('moves to new ones, where %s', async (which, seller) => {
-    const process = await bought('done');
-    const { registrations } = process;
-    const urlsOf = ({ reports, push }: SellerBuy): readonly string[] =>
-      [reports, push].map((config) => String(config?.url));
-    const before = urlsOf(world.seller.buy('buy-1'));
-    if (which === 'its seller has others') {
-      await registrations.reportingWebhook(seller, { frequency: 'daily', scheme: 'Bearer' });
-    }
-    for (const { agentUrl, base, route, mediaBuys } of (await registrations.state()).urls) {
-      if (mediaBuys.length > 0) await registrations.retire({ agentUrl, base, route }, { force: true });
-    }
-    await moves(process);
-    await passUntil(world, () => isMoved(process));
-    const after = urlsOf(world.seller.buy('buy-1'));
-    expect(after).toEqual([
-      expect.stringMatching(new RegExp(`^${NEW}/[\\w-]{48}$`)),
-      expect.stringMatching(new RegExp(`^${NEW}/[\\w-]{48}$`)),
-    ]);
-    for (const url of before) expect(after.map(lastPart)).not.toContain(lastPart(url));
-    for (const url of after) {
-      expect(await registrations.senders(new URL(url))).toMatchObject([seller]);
-    }
-  });
+  const seller = { agentUrl: AGENT, edition: '3.1' } as const;
+
+  it.each(['its seller has others', 'its seller has no others'])(
+    'moves to new ones, where %s',
+    async (which) => {
+      const process = await bought('done');
+      const { registrations } = process;
+      const urlsOf = ({ reports, push }: SellerBuy): readonly string[] =>
+        [reports, push].map((config) => String(config?.url));
+      const before = urlsOf(world.seller.buy('buy-1'));
+      if (which === 'its seller has others') {
+        await registrations.reportingWebhook(seller, { frequency: 'daily', scheme: 'Bearer' });
+      }
+      for (const { agentUrl, base, route, mediaBuys } of (await registrations.state()).urls) {
+        if (mediaBuys.length > 0) await registrations.retire({ agentUrl, base, route }, { force: true });
+      }
+      await moves(process);
+      await passUntil(world, () => isMoved(process));
+      const after = urlsOf(world.seller.buy('buy-1'));
+      expect(after).toEqual([
+        expect.stringMatching(new RegExp(`^${NEW}/[\\w-]{48}$`)),
+        expect.stringMatching(new RegExp(`^${NEW}/[\\w-]{48}$`)),
+      ]);
+      for (const url of before) expect(after.map(lastPart)).not.toContain(lastPart(url));
+      for (const url of after) {
+        expect(await registrations.senders(new URL(url))).toMatchObject([seller]);
+      }
+    },
+  );
 });
 
 describe('whatever its seller does (told.md §3.2), a media buy moves, once', () => {
