@@ -74,7 +74,7 @@ export interface SellerBacklog {
 const MOST_NAMED = 100;
 const MOST_SELLERS = 10;
 
-const TODO: Readonly<Record<'unresolved' | 'orphaned', string>> = {
+const ADVICE: Readonly<Record<'unresolved' | 'orphaned', string>> = {
   unresolved:
     'Ask the seller how the task ended and pass its answer to receiver.observe, or pass agentUrl, taskId and taskType to registrations.adopt, which has it polled again.',
   orphaned:
@@ -246,7 +246,7 @@ function attentionIn(
     state,
     since,
     ageMs: Math.max(0, asOf - since),
-    ...(state !== 'open' && { todo: TODO[state] }),
+    ...(state !== 'open' && { todo: ADVICE[state] }),
   };
 }
 

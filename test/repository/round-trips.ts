@@ -10,6 +10,7 @@ import { nodeDigests, scriptsOf } from '../../src/stores/redis/for-tests.ts';
 import { testDatabase } from '../stores/mysql-databases.ts';
 import { testSchema } from '../stores/postgres-schemas.ts';
 import { startRedis } from '../support/redis.ts';
+import { PATIENT_MS } from '../support/patient.ts';
 import { sharedMariadb } from '../support/shared-mariadb.ts';
 import { sharedPostgres } from '../support/shared-postgres.ts';
 
@@ -44,7 +45,7 @@ export async function countedRedis(options: StoreOptions = {}): Promise<CountedS
   watcher.on('monitor', (_time: string, args: string[], source: string) => {
     if (source !== 'lua') seen.push(args);
   });
-  const store = redisStore({ client, prefix, ...options });
+  const store = redisStore({ client, prefix, timeoutMs: PATIENT_MS, ...options });
   onTestFinished(async () => {
     await store.close();
     watcher.disconnect();

@@ -6,6 +6,7 @@ import { describe, expect, it } from 'vitest';
 import type { Store } from '../../src/index.ts';
 import { redisStore } from '../../src/stores/redis.ts';
 import { sqliteStore } from '../../src/stores/sqlite.ts';
+import { PATIENT_MS } from '../support/patient.ts';
 import { startRedis } from '../support/redis.ts';
 import { ownSchema } from './postgres-schemas.ts';
 import { newPrefix } from './redis-harness.ts';
@@ -37,13 +38,16 @@ describe('store_created is reported once, by the first call on a new store', () 
     const client = new Redis(server.url);
     const prefix = newPrefix();
     const [one, two] = await Promise.all([
-      twice(redisStore({ client, prefix })),
-      twice(redisStore({ client, prefix })),
+      twice(redisStore({ client, prefix, timeoutMs: PATIENT_MS })),
+      twice(redisStore({ client, prefix, timeoutMs: PATIENT_MS })),
     ]);
     expect(one.id).toBe(two.id);
     expect([...one.isNew, ...two.isNew].filter(Boolean)).toHaveLength(1);
     expect(await client.ttl(`${prefix}{registry}:id`)).toBe(-1);
-    expect(await twice(redisStore({ client, prefix }))).toEqual({ id: one.id, isNew: [false, false] });
+    expect(await twice(redisStore({ client, prefix, timeoutMs: PATIENT_MS }))).toEqual({
+      id: one.id,
+      isNew: [false, false],
+    });
     client.disconnect();
     await server.stop();
   });

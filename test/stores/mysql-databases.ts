@@ -11,6 +11,7 @@ import {
 } from '../../src/stores/mysql.ts';
 import type { StoreHarness } from '../../src/testing/index.ts';
 import { sharedMariadb } from '../support/shared-mariadb.ts';
+import { PATIENT_MS } from '../support/patient.ts';
 import { twoHandles } from './fixtures/two-handles.ts';
 
 /** A database of its own on a server, and two pools that have it, as two processes do. */
@@ -59,7 +60,7 @@ export async function testDatabase(
     database,
     pools,
     sql,
-    store: (pool = pools[0], more = {}) => mysqlStore({ pool, ...more }),
+    store: (pool = pools[0], more = {}) => mysqlStore({ pool, timeoutMs: PATIENT_MS, ...more }),
     clear: async () => {
       await sql(['webhook_row', 'webhook_tally', 'note'].map((name) => `DELETE FROM ${name}`).join(';'));
     },

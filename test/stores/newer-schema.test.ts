@@ -10,6 +10,7 @@ import { SCHEMA_VERSION as REDIS_VERSION } from '../../src/stores/redis/for-test
 import { sqliteStore } from '../../src/stores/sqlite.ts';
 import { KNOWN } from '../../src/stores/sqlite/for-tests.ts';
 import { testReceiver, payloads, said } from '../receiver/setup.ts';
+import { PATIENT_MS } from '../support/patient.ts';
 import { startRedis } from '../support/redis.ts';
 import { sharedPostgres } from '../support/shared-postgres.ts';
 import { testSchema } from './postgres-schemas.ts';
@@ -62,7 +63,8 @@ const BACKENDS: Readonly<Record<string, (clock: Clock) => Promise<Backend>>> = {
     const client = new Redis(url);
     const prefix = newPrefix();
     undo.push(stop, () => client.disconnect());
-    const make = (): Backend['store'] => redisStore({ client, prefix, clockOffsetMs: () => clock.offsetMs });
+    const make = (): Backend['store'] =>
+      redisStore({ client, prefix, clockOffsetMs: () => clock.offsetMs, timeoutMs: PATIENT_MS });
     const key = `${prefix}{registry}:v`;
     return {
       store: make(),

@@ -10,6 +10,7 @@ import {
 } from '../../src/stores/postgres.ts';
 import type { StoreHarness } from '../../src/testing/index.ts';
 import { sharedPostgres } from '../support/shared-postgres.ts';
+import { PATIENT_MS } from '../support/patient.ts';
 import { twoHandles } from './fixtures/two-handles.ts';
 
 /** From here on the offset alone is the clock of a schema: how slow the machine is changes no answer. */
@@ -63,7 +64,7 @@ export async function testSchema(url: string, max = 5): Promise<TestSchema> {
     schema,
     pools,
     sql,
-    store: (pool = pools[0], more = {}) => postgresStore({ pool, schema, ...more }),
+    store: (pool = pools[0], more = {}) => postgresStore({ pool, schema, timeoutMs: PATIENT_MS, ...more }),
     clear: async () => {
       await sql(
         [...TABLES.map((name) => `webhook_${name}`), 'note'].map((name) => `DELETE FROM ${name}`).join(';'),

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { redisStore } from '../../src/stores/redis.ts';
 import { describeStoreContract } from '../../src/testing/index.ts';
 import { inThisForm, ROWS } from '../reliability/form.ts';
+import { PATIENT_MS } from '../support/patient.ts';
 import type { RedisCluster } from '../support/redis.ts';
 import { ask, startRedisCluster } from '../support/redis.ts';
 import { canDiffer, suitesOfContract } from './contract-suites.ts';
@@ -101,7 +102,7 @@ if (!ROWS)
 
     it('keeps all keys of a sender in one slot and waits for that slot’s replica', async () => {
       const prefix = newPrefix();
-      const store = redisStore({ client: clientOf.cluster(cluster), prefix });
+      const store = redisStore({ client: clientOf.cluster(cluster), prefix, timeoutMs: PATIENT_MS });
       await store.open();
       expect(await store.durability()).toBe('failover');
       const senders = ['https://a.example/mcp', 'https://b.example/mcp', 'https://{c}.example/mcp'];
@@ -119,7 +120,12 @@ if (!ROWS)
       async (waitReplicas) => {
         const prefix = newPrefix();
         const sender = `https://moved-${waitReplicas}.example/mcp`;
-        const store = redisStore({ client: clientOf.cluster(cluster), prefix, waitReplicas });
+        const store = redisStore({
+          client: clientOf.cluster(cluster),
+          prefix,
+          waitReplicas,
+          timeoutMs: PATIENT_MS,
+        });
         await store.open();
         const first = acceptRequest({ sender });
         expect((await store.accept(first)).kind).toBe('won');

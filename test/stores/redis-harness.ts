@@ -5,6 +5,7 @@ import { redisStore, type RedisStoreOptions } from '../../src/stores/redis.ts';
 import type { StoreHarness } from '../../src/testing/index.ts';
 import type { RedisCluster, RedisSentinel } from '../support/redis.ts';
 import { startRedis } from '../support/redis.ts';
+import { PATIENT_MS } from '../support/patient.ts';
 import { twoHandles } from './fixtures/two-handles.ts';
 
 type Client = Redis | Cluster;
@@ -48,7 +49,7 @@ export async function redisHarness(
 ): Promise<StoreHarness & { readonly prefix: string }> {
   const prefix = newPrefix();
   const stores = twoHandles((clockOffsetMs) =>
-    redisStore({ client: connect(), prefix, clockOffsetMs, ...options }),
+    redisStore({ client: connect(), prefix, clockOffsetMs, timeoutMs: PATIENT_MS, ...options }),
   );
   return {
     ...stores,

@@ -35,9 +35,9 @@ async function worked(kit: Kit): Promise<readonly string[]> {
   const keys: string[] = [];
   for (let look = 0, idle = 0; look < 100 && idle < 2; look += 1) {
     const owner = kit.unique();
-    const any = await lease(kit, { owner });
-    const { events } = any.suspectDue ? await lease(kit, { owner: `${owner}-alone`, alone: true }) : any;
-    const all = new Map([...any.events, ...events].map((event) => [event.key, event]));
+    const first = await lease(kit, { owner });
+    const { events } = first.suspectDue ? await lease(kit, { owner: `${owner}-alone`, alone: true }) : first;
+    const all = new Map([...first.events, ...events].map((event) => [event.key, event]));
     for (const { key: of, lease: is } of all.values()) {
       assert.equal(await kit.complete(is.owner, { key: of }), 'done');
     }

@@ -11,6 +11,7 @@ import { redisStore } from '../../../src/stores/redis.ts';
 import { sqliteStore } from '../../../src/stores/sqlite.ts';
 import { createRegistrations } from '../../../src/registrations/index.ts';
 import { createFakeSeller, type FakeSeller } from '../../../src/testing/index.ts';
+import { PATIENT_MS } from '../../support/patient.ts';
 import { startRedis } from '../../support/redis.ts';
 import { sharedPostgres } from '../../support/shared-postgres.ts';
 import { testDatabase } from '../../stores/mysql-databases.ts';
@@ -44,7 +45,7 @@ const STORES: Readonly<Record<string, () => Promise<Shared>>> = {
     return {
       flags: ['--postgres', '--schema', at.schema],
       env: { DATABASE_URL: url },
-      open: () => postgresStore({ pool, schema: at.schema }),
+      open: () => postgresStore({ pool, schema: at.schema, timeoutMs: PATIENT_MS }),
       end: async () => {
         await pool.end();
         await at.drop();
@@ -66,7 +67,7 @@ const STORES: Readonly<Record<string, () => Promise<Shared>>> = {
     const client = new Redis(server.url, { lazyConnect: true });
     return {
       flags: ['--redis', server.url, '--prefix', prefix],
-      open: () => redisStore({ client, prefix }),
+      open: () => redisStore({ client, prefix, timeoutMs: PATIENT_MS }),
       end: async () => {
         client.disconnect();
         await server.stop();

@@ -3,6 +3,7 @@ import { Pool } from 'pg';
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
 import { migrate, postgresStore } from '../../../src/stores/postgres.ts';
 import { migrateBy, MIGRATIONS, SCHEMA_VERSION } from '../../../src/stores/postgres/for-tests.ts';
+import { PATIENT_MS } from '../../support/patient.ts';
 import { sharedPostgres } from '../../support/shared-postgres.ts';
 import { acceptRequest } from '../requests.ts';
 import { describeMigrationFiles } from '../sql/migration-files.ts';
@@ -45,7 +46,7 @@ describe('migrate()', () => {
   async function filled(): Promise<string> {
     const schema = fresh();
     await migrate(pool, { schema });
-    const store = postgresStore({ pool, schema });
+    const store = postgresStore({ pool, schema, timeoutMs: PATIENT_MS });
     await store.open();
     await store.accept(acceptRequest());
     await store.close();
@@ -119,7 +120,7 @@ describe('migrate()', () => {
     await expect(migrateBy(broken, pool, { schema })).rejects.toThrow(/division by zero/);
     expect(await madeIn(schema)).toEqual(before);
     await expectVersion(schema, SCHEMA_VERSION);
-    const store = postgresStore({ pool, schema });
+    const store = postgresStore({ pool, schema, timeoutMs: PATIENT_MS });
     await store.open();
     expect((await store.accept(acceptRequest({ key: 'event-b-of-the-seller' }))).kind).toBe('won');
     await store.close();
@@ -154,7 +155,7 @@ describe('migrate()', () => {
   it('makes a running process of the previous version stop within 10 s', async () => {
     const schema = await filled();
     let offsetMs = 0;
-    const store = postgresStore({ pool, schema, clockOffsetMs: () => offsetMs });
+    const store = postgresStore({ pool, schema, clockOffsetMs: () => offsetMs, timeoutMs: PATIENT_MS });
     await store.open();
     await migrateBy(LATER, pool, { schema });
     offsetMs += 10_000;

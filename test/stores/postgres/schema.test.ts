@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
 import { ConfigError } from '../../../src/index.ts';
 import { migrate, postgresStore } from '../../../src/stores/postgres.ts';
 import { SCHEMA_VERSION } from '../../../src/stores/postgres/for-tests.ts';
+import { PATIENT_MS } from '../../support/patient.ts';
 import { sharedPostgres } from '../../support/shared-postgres.ts';
 import { acceptRequest } from '../requests.ts';
 
@@ -39,7 +40,7 @@ describe('migrate', () => {
   it('keeps existing records', async () => {
     const schema = fresh();
     await migrate(pool, { schema });
-    const store = postgresStore({ pool, schema });
+    const store = postgresStore({ pool, schema, timeoutMs: PATIENT_MS });
     await store.open();
     await store.accept(acceptRequest());
     await migrate(pool, { schema });
@@ -61,7 +62,7 @@ describe('migrate', () => {
   it('takes a schema of any name', async () => {
     const schema = fresh(`o"ne; DROP TABLE x; -- é`);
     await migrate(pool, { schema });
-    const store = postgresStore({ pool, schema });
+    const store = postgresStore({ pool, schema, timeoutMs: PATIENT_MS });
     await store.open();
     expect((await store.accept(acceptRequest())).kind).toBe('won');
     await store.close();
@@ -76,7 +77,7 @@ describe('migrate', () => {
       GRANT USAGE ON SCHEMA ${schema} TO ${role};
       GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA ${schema} TO ${role}`);
     const other = new Pool({ ...pool.options, max: 2, options: `-c role=${role}` });
-    const store = postgresStore({ pool: other, schema });
+    const store = postgresStore({ pool: other, schema, timeoutMs: PATIENT_MS });
     await store.open();
     expect(await store.durability()).toBe('disk');
     const request = acceptRequest({ task: 't' });

@@ -4,6 +4,7 @@ import { ConfigError, createReceiver, Fault } from '../../../src/index.ts';
 import { migrate, type PostgresStore, postgresStore } from '../../../src/stores/postgres.ts';
 import { SCHEMA_VERSION } from '../../../src/stores/postgres/for-tests.ts';
 import { freePort } from '../../support/free-port.ts';
+import { PATIENT_MS } from '../../support/patient.ts';
 import type { PostgresServer } from '../../support/postgres.ts';
 import { startServer, startStandby } from '../../support/postgres.ts';
 import { startPooler } from '../../support/pgbouncer.ts';
@@ -240,7 +241,8 @@ describe('with a standby', () => {
       proxy.lead(primary.port);
     });
     /** Without the sweep that one accept in 64 is followed by: it has a connection of its own. */
-    const storeOn = (on: Pool): PostgresStore => postgresStore({ pool: on, random: () => 0.5 });
+    const storeOn = (on: Pool): PostgresStore =>
+      postgresStore({ pool: on, random: () => 0.5, timeoutMs: PATIENT_MS });
     afterAll(() => proxy.close());
 
     it('closes the connections that were made meanwhile, at the first call after it', async () => {

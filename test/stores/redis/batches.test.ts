@@ -3,6 +3,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } 
 import type { Store } from '../../../src/index.ts';
 import type { AcceptRequest, AcceptResult } from '../../../src/stores/index.ts';
 import { redisStore } from '../../../src/stores/redis.ts';
+import { PATIENT_MS } from '../../support/patient.ts';
 import type { RedisServer } from '../../support/redis.ts';
 import { ask, ON_DISK, startServer } from '../../support/redis.ts';
 import { startProxy } from '../../support/tcp-proxy.ts';
@@ -36,7 +37,7 @@ describe('concurrent accepts of one sender', () => {
   beforeEach(async () => {
     // After one accept in 64 what has expired is swept.
     vi.spyOn(Math, 'random').mockReturnValue(0.5);
-    store = redisStore({ client: redis, prefix: newPrefix() });
+    store = redisStore({ client: redis, prefix: newPrefix(), timeoutMs: PATIENT_MS });
     await store.open();
     // The first of a sender registers it.
     expect((await store.accept(acceptRequest({ key: 'first-event-of-the-seller' }))).kind).toBe('won');
@@ -150,7 +151,7 @@ describe('concurrent completions of one sender', () => {
     server = await startServer(ON_DISK);
     redis = clientOf.port(server.port);
     vi.spyOn(Math, 'random').mockReturnValue(0.5);
-    store = redisStore({ client: redis });
+    store = redisStore({ client: redis, timeoutMs: PATIENT_MS });
     await store.open();
   });
   afterAll(async () => {

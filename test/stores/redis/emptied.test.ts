@@ -9,6 +9,7 @@ import {
   type TestReceiverOptions,
 } from '../../receiver/setup.ts';
 import { eventKey } from '../../inbox/setup.ts';
+import { PATIENT_MS } from '../../support/patient.ts';
 import { ask, ON_DISK, startServer, type RedisServer } from '../../support/redis.ts';
 import { clientOf } from '../redis-harness.ts';
 
@@ -26,7 +27,11 @@ afterEach(async () => {
 });
 
 async function opened(options: TestReceiverOptions = {}): Promise<TestReceiver> {
-  const store = redisStore({ client: clientOf.port(server.port), clockOffsetMs: () => offsetMs });
+  const store = redisStore({
+    client: clientOf.port(server.port),
+    clockOffsetMs: () => offsetMs,
+    timeoutMs: PATIENT_MS,
+  });
   const made = await testReceiver({ store, ...options });
   receivers.push(made);
   return made;

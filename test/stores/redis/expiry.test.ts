@@ -4,6 +4,7 @@ import { keysOf, nodeDigests } from '../../../src/stores/redis/for-tests.ts';
 import { redisStore, type RedisStore } from '../../../src/stores/redis.ts';
 import { newPrefix, ownRedis } from '../redis-harness.ts';
 import { acceptRequest, key } from '../requests.ts';
+import { PATIENT_MS } from '../../support/patient.ts';
 
 const DAY_MS = 86_400_000;
 
@@ -23,7 +24,7 @@ describe('memory of a sender that stopped sending', () => {
 
   async function withStore(run: (store: RedisStore, prefix: string) => Promise<void>): Promise<void> {
     const prefix = newPrefix();
-    const store = redisStore({ client: server.redis, prefix });
+    const store = redisStore({ client: server.redis, prefix, timeoutMs: PATIENT_MS });
     await store.open();
     await run(store, prefix);
     await store.close();
@@ -38,7 +39,12 @@ describe('memory of a sender that stopped sending', () => {
 
   it('is freed by the next accept, also of an event without a body', async () => {
     let offsetMs = 0;
-    const store = redisStore({ client: server.redis, prefix: newPrefix(), clockOffsetMs: () => offsetMs });
+    const store = redisStore({
+      client: server.redis,
+      prefix: newPrefix(),
+      clockOffsetMs: () => offsetMs,
+      timeoutMs: PATIENT_MS,
+    });
     await store.open();
     await store.accept(acceptRequest({ key: key(1), body: '' }));
     offsetMs = 2 * DAY_MS;
@@ -83,7 +89,12 @@ describe('memory of a sender that stopped sending', () => {
     let offsetMs = 0;
     vi.useFakeTimers({ toFake: ['performance'] });
     const prefix = newPrefix();
-    const store = redisStore({ client: server.redis, prefix, clockOffsetMs: () => offsetMs });
+    const store = redisStore({
+      client: server.redis,
+      prefix,
+      clockOffsetMs: () => offsetMs,
+      timeoutMs: PATIENT_MS,
+    });
     await store.open();
     const silent = 'https://silent.example/mcp';
     await store.accept(acceptRequest({ key: key(1), task: 'task-1', sender: silent }));

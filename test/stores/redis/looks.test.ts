@@ -5,6 +5,7 @@ import type { Store } from '../../../src/stores/index.ts';
 import type { RedisConnection } from '../../../src/stores/redis/for-tests.ts';
 import { newPrefix, ownRedis } from '../redis-harness.ts';
 import { acceptRequest, key, RETENTION_MS } from '../requests.ts';
+import { PATIENT_MS } from '../../support/patient.ts';
 
 const own = ownRedis();
 const senderOf = (n: number): string => `https://seller-${String(n).padStart(4, '0')}.example`;
@@ -46,7 +47,7 @@ function looksOf({ inbox, registrations }: Store): Looks {
 
 it('a look asks senders many at a time, and no more of them than it needs', async () => {
   const SENDERS = 1_100;
-  const store = redisStore({ client: own.redis, prefix: newPrefix() });
+  const store = redisStore({ client: own.redis, prefix: newPrefix(), timeoutMs: PATIENT_MS });
   await fill(store, SENDERS);
   const calls = async (look: () => Promise<unknown>): Promise<{ scripts: number; reads: number }> => {
     await own.redis.call('CONFIG', 'RESETSTAT');
@@ -89,7 +90,7 @@ function sharded(): Redis {
 
 it('a look asks each sender alone where a script may have keys of one slot only', async () => {
   const client = sharded();
-  const store = redisStore({ client, prefix: newPrefix() });
+  const store = redisStore({ client, prefix: newPrefix(), timeoutMs: PATIENT_MS });
   await fill(store, 70);
   for (const look of Object.values(looksOf(store)) as Looks['worker'][]) {
     expect(await look(4)).toEqual([0, 1, 2, 3].map(senderOf));

@@ -1,6 +1,7 @@
 import { describe, expect, it, vi } from 'vitest';
 import { redisStore } from '../../../src/stores/redis.ts';
 import { newPrefix, ownRedis } from '../redis-harness.ts';
+import { PATIENT_MS } from '../../support/patient.ts';
 
 describe('registrations on Redis', () => {
   const own = ownRedis();
@@ -9,7 +10,7 @@ describe('registrations on Redis', () => {
     const prefix = newPrefix();
     // A run sweeps now and then: here each does.
     const random = vi.spyOn(Math, 'random').mockReturnValue(0);
-    const store = redisStore({ client: own.redis, prefix });
+    const store = redisStore({ client: own.redis, prefix, timeoutMs: PATIENT_MS });
     await store.open();
     const sender = 'https://seller.example/mcp';
     const row = { kind: 'watch', sender, value: '', list: 'open', expiresAt: null } as const;

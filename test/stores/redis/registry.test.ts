@@ -4,6 +4,7 @@ import type { AcceptRequest } from '../../../src/stores/index.ts';
 import { type RedisStore, redisStore } from '../../../src/stores/redis.ts';
 import { clientOf, newPrefix, ownRedis } from '../redis-harness.ts';
 import { acceptRequest } from '../requests.ts';
+import { PATIENT_MS } from '../../support/patient.ts';
 
 const limited = (sender: string, maxNonces: number): AcceptRequest => {
   const request = acceptRequest({ sender, key: randomUUID() });
@@ -17,7 +18,7 @@ describe('what processes share', () => {
   });
 
   async function open(prefix: string): Promise<RedisStore> {
-    const store = redisStore({ client: clientOf.url(server.url), prefix });
+    const store = redisStore({ client: clientOf.url(server.url), prefix, timeoutMs: PATIENT_MS });
     await store.open();
     return store;
   }
@@ -43,7 +44,12 @@ describe('what processes share', () => {
     vi.useFakeTimers({ toFake: ['performance'] });
     let offsetMs = 0;
     const handles = [0, 1].map(() =>
-      redisStore({ client: clientOf.url(server.url), prefix, clockOffsetMs: () => offsetMs }),
+      redisStore({
+        client: clientOf.url(server.url),
+        prefix,
+        clockOffsetMs: () => offsetMs,
+        timeoutMs: PATIENT_MS,
+      }),
     );
     const [first, other] = handles as [RedisStore, RedisStore];
     for (const store of handles) await store.open();

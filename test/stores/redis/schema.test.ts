@@ -2,6 +2,7 @@ import { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { keysOf, nodeDigests } from '../../../src/stores/redis/for-tests.ts';
 import { redisStore } from '../../../src/stores/redis.ts';
+import { PATIENT_MS } from '../../support/patient.ts';
 import type { RedisCluster, RedisServer } from '../../support/redis.ts';
 import { ask, ON_DISK, startRedisCluster, startServer } from '../../support/redis.ts';
 import { clientOf, newPrefix } from '../redis-harness.ts';
@@ -48,7 +49,7 @@ describe('one server', () => {
 
   it('names its version, and gives it to the names of all keys but those that say which store it is', async () => {
     const prefix = newPrefix();
-    const store = redisStore({ client: clientOf.port(server.port), prefix });
+    const store = redisStore({ client: clientOf.port(server.port), prefix, timeoutMs: PATIENT_MS });
     await store.open();
     await store.accept(acceptRequest());
     await store.close();
@@ -90,7 +91,12 @@ describe('a Cluster', () => {
     const other = clientOf.cluster(cluster);
     let offsetMs = 0;
     const make = (): ReturnType<typeof redisStore> =>
-      redisStore({ client: clientOf.cluster(cluster), prefix, clockOffsetMs: () => offsetMs });
+      redisStore({
+        client: clientOf.cluster(cluster),
+        prefix,
+        clockOffsetMs: () => offsetMs,
+        timeoutMs: PATIENT_MS,
+      });
     const store = make();
     await store.open();
     await other.set(`${prefix}{registry}:v`, '5');

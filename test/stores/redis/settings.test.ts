@@ -8,6 +8,7 @@ import {
   type RedisStoreOptions,
 } from '../../../src/stores/redis.ts';
 import { freePort } from '../../support/free-port.ts';
+import { PATIENT_MS } from '../../support/patient.ts';
 import { ask, ON_DISK, startPair, startRedisCluster, startServer } from '../../support/redis.ts';
 import { startLink } from '../../support/redis-link.ts';
 import type { RedisServer } from '../../support/redis.ts';
@@ -17,7 +18,7 @@ import { acceptRequest } from '../requests.ts';
 const stores: RedisStore[] = [];
 
 function storeOn(client: RedisClient, options: Partial<RedisStoreOptions> = {}): RedisStore {
-  const store = redisStore({ client, prefix: newPrefix(), ...options });
+  const store = redisStore({ client, prefix: newPrefix(), timeoutMs: PATIENT_MS, ...options });
   stores.push(store);
   return store;
 }

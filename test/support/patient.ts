@@ -1,0 +1,2 @@
+/** The `timeoutMs` of a store whose time limit no test is about. A busy machine may take seconds for a statement. */
+export const PATIENT_MS = 60_000;
