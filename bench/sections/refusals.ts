@@ -16,6 +16,8 @@ import type { Receiver } from '../../dist/index.js';
 interface Case {
   readonly code: string;
   readonly signing: Signing;
+  /** A stranger signs, under the id of the seller's key. */
+  readonly forged?: true;
 }
 
 const HOUR_MS = 3_600_000;
@@ -33,6 +35,8 @@ const CASES: Readonly<Record<string, Case>> = {
   'bad window': {
     code: 'webhook_signature_window_invalid',
     signing: { now: () => Date.now() - HOUR_MS },
+    // Three authentic ones in a row that are off by the same amount say that the receiver's own clock is wrong.
+    forged: true,
   },
   'unknown key': { code: 'webhook_signature_key_unknown', signing: { params: { keyid: 'never-published' } } },
 };
@@ -55,13 +59,14 @@ export async function measure(): Promise<Figures> {
   const planned = plan(1500);
   const { count } = planned;
   const key = await makeKey('ed25519');
+  const stranger = await makeKey('ed25519');
   const receiver = oneThread(key);
   await receiver.ready();
   const good = await prepare(count, key, 'ed25519', 1024);
   const contestants: Contestant[] = [bareContestant('bare', key, 'ed25519', good)];
-  for (const [name, { code, signing }] of Object.entries(CASES)) {
+  for (const [name, { code, signing, forged }] of Object.entries(CASES)) {
     const all: Wire[] = [];
-    for (let at = 0; at < count; at += 1) all.push(await sign(at, key, 1024, signing));
+    for (let at = 0; at < count; at += 1) all.push(await sign(at, forged ? stranger : key, 1024, signing));
     contestants.push(refused(name, receiver, all, code));
   }
   const times = await alternate(contestants, planned, ownClock);

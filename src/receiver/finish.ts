@@ -17,10 +17,17 @@ import {
   type Unavailability,
   type Verdict,
 } from '../shared/outcome.ts';
+import { once } from '../shared/single-flight.ts';
 import type { VerifyingParts } from './verifying.ts';
 import type { OutcomeContext } from './refused.ts';
 import { idsOf } from '../stages/ids.ts';
 import { respond } from '../stages/respond.ts';
+
+/**
+ * Resolves to the code that few deliveries need. It is imported once: each `import()` of a loaded module costs a fifth
+ * of a verification, and whoever is refused causes it.
+ */
+export const loadRare: () => Promise<typeof import('./rare.ts')> = once(() => import('./rare.ts'));
 
 /**
  * Converts a thrown error to a verdict that is answered with 503. An error other than a `Fault` is a bug of this
@@ -62,7 +69,7 @@ function printable<V extends Verdict>(verdict: V): V {
 
 /** Starts to report a refusal to the owner. The report is not awaited, because the answer does not depend on it. */
 function tellRefusal(outcome: Outcome & Refusal, known: OutcomeContext, context: VerifyingParts): void {
-  import('./rare.ts')
+  loadRare()
     .then((it) => it.noteRefusal(outcome, known, context))
     .catch((error: unknown) => context.logger.error({ err: error }, 'a refusal could not be explained'));
 }

@@ -38,7 +38,7 @@ import {
   type ReceiverContext,
   type WithContext,
 } from './context.ts';
-import { createDoor, finishOutcome } from './finish.ts';
+import { createDoor, finishOutcome, loadRare } from './finish.ts';
 import { createHealth } from './health.ts';
 import { inboxOnDemand, observeOnDemand, workerOnDemand } from './inbox-on-demand.ts';
 import { type DeliveryWatch, CONTEXT } from './instruments.ts';
@@ -165,7 +165,7 @@ export function receiverOf(context: ReceiverContext): Receiver {
   const { lifecycle } = context;
 
   const sampling = once(async () =>
-    (await import('./rare.ts')).createBodySampling(context, (verdict, known) =>
+    (await loadRare()).createBodySampling(context, (verdict, known) =>
       finishOutcome(verdict, known, context),
     ),
   );

@@ -59,12 +59,14 @@ function keyidOf(headers: HeaderFields): string | undefined {
 }
 
 /**
- * Returns the agent URL of the authenticated sender, or else of the configured sender that has the key id in the
- * delivery.
+ * Returns the agent URL of the authenticated sender, or else of the configured sender that has the delivery's key id.
  */
-function whoseIs({ who, delivery, selected }: OutcomeContext, { keys }: RefusalParts): string | undefined {
+function whoseIs(
+  { who, selected }: OutcomeContext,
+  keyid: string | undefined,
+  { keys }: RefusalParts,
+): string | undefined {
   if (who.sender !== undefined) return who.sender;
-  const keyid = delivery && keyidOf(delivery.headers);
   return keyid === undefined ? undefined : keys.whose(keyid, selected?.senders);
 }
 
@@ -72,9 +74,10 @@ function whoseIs({ who, delivery, selected }: OutcomeContext, { keys }: RefusalP
 export function noteRefusal(outcome: Outcome & Refusal, known: OutcomeContext, context: RefusalParts): void {
   const { delivery, rawBytes } = known;
   if (!delivery) return;
-  raiseSettingAlarm(outcome, known, context);
-  const sender = whoseIs(known, context);
-  logFirst(outcome, sender, known, context);
+  const keyid = keyidOf(delivery.headers);
+  raiseSettingAlarm(outcome, known, keyid, context);
+  const sender = whoseIs(known, keyid, context);
+  logFirst(outcome, { sender, keyid }, known, context);
   if (sender !== undefined) {
     const note = noteOf(context.notes, sender, known.selected?.senders);
     note.lastRefusedAt = context.now();
@@ -119,13 +122,14 @@ function aboutOf(
 function raiseSettingAlarm(
   { code, detail, response, challenge }: Outcome & Refusal,
   known: OutcomeContext,
+  keyid: string | undefined,
   context: RefusalParts,
 ): void {
   const { delivery, selected } = known;
   if (!delivery) return;
   const { headers } = delivery;
   const senders = selected?.senders ?? context.config.senders.fixed ?? [];
-  const suspect = suspectOf(code, { headers, keyid: keyidOf(headers), senders, parts: context });
+  const suspect = suspectOf(code, { headers, keyid, senders, parts: context });
   if (!suspect) return;
   const { option, advice } = suspect;
   const { about, whose } = aboutOf(known, senders, context);
@@ -145,18 +149,17 @@ function raiseSettingAlarm(
  */
 function logFirst(
   { code, detail }: Refusal,
-  known: string | undefined,
+  { sender, keyid }: { readonly sender: string | undefined; readonly keyid: string | undefined },
   { delivery, selected }: OutcomeContext,
   { refusals, now, logger }: RefusalParts,
 ): void {
   if (!delivery) return;
-  const keyid = keyidOf(delivery.headers);
-  const suppressed = refusals(JSON.stringify([known, code]), now());
+  const suppressed = refusals(JSON.stringify([sender, code]), now());
   if (suppressed === undefined) return;
   const url = selected?.target.targetUri ?? delivery.url;
   const fields = {
     code,
-    ...(known !== undefined && { sender: known }),
+    ...(sender !== undefined && { sender }),
     ...(keyid !== undefined && { keyid: printableName(keyid, MAX_KEYID_BYTES) }),
     ...(url !== undefined && { url: printableName(url, MAX_URL_BYTES) }),
     docs: docsOf(code),

@@ -22,7 +22,7 @@ import { beyondReports, read, type Read, type ReadChallenge } from '../stages/re
 import { isRejection } from '../stages/respond.ts';
 import { requireUrl, select } from '../stages/select.ts';
 import type { Selected } from '../stages/selected.ts';
-import { faultVerdict, finishOutcome } from './finish.ts';
+import { faultVerdict, finishOutcome, loadRare } from './finish.ts';
 import type { DeliveryWatch } from './instruments.ts';
 import type { OutcomeContext } from './refused.ts';
 import type { ReadyVerifying, VerifyingContext, VerifyingParts } from './verifying.ts';
@@ -92,8 +92,6 @@ export interface Entered<R> {
 export function passed({ watch }: OutcomeContext, what: Parameters<DeliveryWatch['passed']>[0]): void {
   watch?.passed(what);
 }
-
-const loadRare = (): Promise<typeof import('./rare.ts')> => import('./rare.ts');
 
 /**
  * Checks a delivery's headers in three stages: guard (method, media type, size), select (URL and senders) and
@@ -207,7 +205,7 @@ async function tokenChecked<R extends Read | ReadChallenge>(
   headers: HeaderFields,
   context: ReadyVerifying,
 ): Promise<R | Refusal> {
-  const { checkToken, registeredToken } = await import('./rare.ts');
+  const { checkToken, registeredToken } = await loadRare();
   const policy =
     body.identity.sender.notificationToken ?? (await registeredToken(body, context.registrations));
   return policy ? checkToken(body, headers, policy, context) : body;
@@ -229,7 +227,7 @@ export async function challenged(
   body: ReadChallenge,
   context: ReadyVerifying & BurnContext,
 ): Promise<ChallengeEcho | Rejection> {
-  const { answerChallenge } = await import('./rare.ts');
+  const { answerChallenge } = await loadRare();
   const log = boundLogger(context.logger, { sender: body.identity.sender.agentUrl });
   return answerChallenge(body, context, { log, background: context.lifecycle.background });
 }

@@ -27,8 +27,12 @@ import {
 import { type DeadlineExceeded, endWatch, type RunEnd, stopWatch, watchRun } from './lease.ts';
 import type { AdmittedEvent, FirstCopy, Started } from './admitted-event.ts';
 import { isThenable } from '../shared/realms.ts';
+import { once } from '../shared/single-flight.ts';
 import { reportWindows } from './reported-windows.ts';
 import { notificationState } from './notified-states.ts';
+
+/** Resolves to the chunk (file of the bundle) with the schemas, which a ready receiver has loaded. It is imported once. */
+const loadReading = once(() => import('../events/reading.ts'));
 
 interface HandleContext extends ReadContext {
   readonly handlers: Handlers;
@@ -37,12 +41,9 @@ interface HandleContext extends ReadContext {
   readonly raiseAlarm: RaiseAlarm;
 }
 
-/**
- * Adds warnings to an event. Their texts come from the chunk (file of the bundle) with the schemas, which is already
- * loaded.
- */
+/** Adds warnings to an event. Their texts come from the chunk with the schemas. */
 async function warned(event: Event, codes: readonly WarningCode[]): Promise<Event> {
-  const { eventWarning } = await import('../events/reading.ts');
+  const { eventWarning } = await loadReading();
   return withMembers(event, { warnings: [...event.warnings, ...codes.map((code) => eventWarning(code))] });
 }
 
@@ -92,7 +93,7 @@ async function eventWithMore(
   const event = codes.length === 0 ? known : await warned(known, codes);
   announceEvent(event, raiseAlarm, first);
   if (!resultSchemas) return event;
-  const { parseResult } = await import('../events/reading.ts');
+  const { parseResult } = await loadReading();
   return parseResult(event, resultSchemas);
 }
 

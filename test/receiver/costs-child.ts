@@ -17,6 +17,7 @@ import { webhookPlugin } from '../../src/adapters/fastify.ts';
 import { webhookHandler as honoHandler } from '../../src/adapters/hono.ts';
 import { webhookHandler as nodeHandler } from '../../src/adapters/node.ts';
 import type { Receiver } from '../../src/index.ts';
+import { generateKey, type SignDeliveryOptions } from '../../src/sender/sign.ts';
 import { sqliteStore } from '../../src/stores/sqlite.ts';
 import { payloads, type Signed, type TestReceiverOptions, testReceiver, URL_GIVEN } from './setup.ts';
 
@@ -51,11 +52,12 @@ async function overHttp(listener: RequestListener | Server): Promise<Send> {
     });
 }
 
+/** @param expected the outcome's code; undefined: the delivery is accepted. */
 const inProcess =
-  (receiver: Receiver): Send =>
+  (receiver: Receiver, expected?: string): Send =>
   async ({ body, headers }) => {
-    const { kind } = await receiver.verifyAndDispatch(body, Object.entries(headers).flat());
-    if (kind !== 'accepted') throw new Error(kind);
+    const { kind, code } = await receiver.verifyAndDispatch(body, Object.entries(headers).flat());
+    if (code !== expected || (kind !== 'accepted' && !expected)) throw new Error(`${kind} ${code}`);
   };
 
 /** Doors by name, and `none`: a server of `node:http` that reads the body and answers, for comparison. */
@@ -124,12 +126,16 @@ async function allocationsOf(work: () => Promise<void>): Promise<Pick<Made, 'obj
   return { objects: profile.samples.length, bytes };
 }
 
-async function madeBy(door: string, options: TestReceiverOptions): Promise<Made> {
+/** @param changes what differs from the deliveries that are accepted. */
+async function madeBy(
+  make: (receiver: Receiver) => Send | Promise<Send>,
+  options: TestReceiverOptions,
+  changes: Partial<SignDeliveryOptions> = {},
+): Promise<Made> {
   const { receiver, sign } = await testReceiver(options);
-  const send = await DOORS[door]?.(receiver);
-  if (!send) throw new Error(`no door ${door}`);
+  const send = await make(receiver);
   const signed = (count: number): Promise<Signed[]> =>
-    Promise.all(Array.from({ length: count }, () => sign(payloads.tool('completed'))));
+    Promise.all(Array.from({ length: count }, () => sign(payloads.tool('completed'), changes)));
   await sendAll(send, await signed(WARM));
   const [first, second] = [await signed(COUNTED), await signed(COUNTED)];
   const { objects, bytes } = await allocationsOf(() => sendAll(send, first));
@@ -138,8 +144,20 @@ async function madeBy(door: string, options: TestReceiverOptions): Promise<Made>
   return { promises: each(promises), objects: each(objects), bytes: each(bytes) };
 }
 
+/** Deliveries that anybody can send, by the code that refuses them. */
+const REFUSED: Readonly<Record<string, Partial<SignDeliveryOptions>>> = {
+  unsupported_media_type: { headers: { 'Content-Type': 'text/plain' } },
+  webhook_signature_key_unknown: { params: { keyid: 'never-published' } },
+  webhook_signature_invalid: {
+    key: (await generateKey('ed25519', 'webhook-signing', { kid: 'seller-1' })).privateJwk,
+  },
+};
+
 const main = { verification: 'main' } as const;
 const made: Record<string, Made> = {};
-for (const door of Object.keys(DOORS)) made[door] = await madeBy(door, main);
-made['in process, SQLite'] = await madeBy('in process', { ...main, store: sqliteStore(':memory:') });
+for (const [door, make] of Object.entries(DOORS)) made[door] = await madeBy(make, main);
+made['in process, SQLite'] = await madeBy(inProcess, { ...main, store: sqliteStore(':memory:') });
+for (const [code, changes] of Object.entries(REFUSED)) {
+  made[`refused: ${code}`] = await madeBy((receiver) => inProcess(receiver, code), main, changes);
+}
 process.stdout.write(`${JSON.stringify(made)}\n`, () => process.exit());

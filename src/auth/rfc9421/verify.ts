@@ -20,9 +20,12 @@ import {
   windowEnded,
 } from './checks.ts';
 import { matchingHash } from './content-digest.ts';
-import type { outsideWindow as OutsideWindow } from './refusal-cause.ts';
 import type { SenderEntry } from '../../config/sender-entry.ts';
 import { isThenable } from '../../shared/realms.ts';
+import { once } from '../../shared/single-flight.ts';
+
+/** Resolves to the module with the further tries before a refusal, which is imported once. */
+const loadRefusalCause = once(() => import('./refusal-cause.ts'));
 
 /**
  * Returns the text as a new string. A slice of a header would keep the whole header in memory for as long as a store
@@ -93,7 +96,7 @@ async function rewritten(
   { sender }: Candidate,
   received: string,
 ): Promise<Unavailability> {
-  const { rewrittenHost } = await import('./refusal-cause.ts');
+  const { rewrittenHost } = await loadRefusalCause();
   return rewrittenHost(context.raiseAlarm, sender, received, request.target);
 }
 
@@ -111,7 +114,8 @@ export const proveSignature: Prove = (context, request) => {
   if (fields.kind === 'refused') return fields;
   const signed = checkSignatureFields(fields, headers, context.protocols, request.arrivedAt);
   if (signed.kind === 'refused') {
-    return signed.check === 5 ? outsideWindow(context, request, fields, signed) : signed;
+    if (signed.check !== 5) return signed;
+    return loadRefusalCause().then((it) => it.outsideWindow(context, request, fields, signed));
   }
   const trial = trialOf(context, request, signed);
   // Never happens after check 6, which found a value for every component. TypeScript needs this line.
@@ -119,9 +123,6 @@ export const proveSignature: Prove = (context, request) => {
   const found = context.keys.find(signed.parameters.keyid, request);
   return isThenable(found) ? found.then((search) => signedBy(trial, search)) : signedBy(trial, found);
 };
-
-const outsideWindow: typeof OutsideWindow = async (...given) =>
-  (await import('./refusal-cause.ts')).outsideWindow(...given);
 
 /** Performs checks 7 to 10: finds the candidate (a sender's key) that verifies the signature. */
 function signedBy(trial: Trial, search: KeySearch): ReturnType<Prove> {
@@ -139,7 +140,7 @@ async function undecided(
 ): Promise<Awaited<ReturnType<Prove>>> {
   const first = await tried;
   if (isDecided(first)) return proved(trial, first);
-  const { afterNoneVerified } = await import('./refusal-cause.ts');
+  const { afterNoneVerified } = await loadRefusalCause();
   const signer = await afterNoneVerified(trial, search, first);
   return signer.kind === 'verified' ? proved(signer.trial ?? trial, signer) : signer;
 }
