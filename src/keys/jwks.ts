@@ -199,16 +199,16 @@ export async function importedKey(
   const jwk = set.jwks.get(kid);
   if (known !== undefined || jwk === undefined) return known;
   return await singleFlight(set.importing, kid, async () => {
-    // The JWK's own text is kept, because `kid` may be a slice of a header, which would be kept whole.
-    const key = await importKey(jwk['kid'] as string, jwk, engine);
+    const key = await importKey(jwk, engine);
     set.imported.set(key.kid, key);
     return key;
   });
 }
 
-async function importKey(kid: string, jwk: Jwk, source: EngineSource): Promise<SenderKey> {
+/** Imports a JWK. The key has the JWK's own `kid`: one from a delivery may be a slice of a header, which it would keep. */
+async function importKey(jwk: Jwk, source: EngineSource): Promise<SenderKey> {
   const engine = typeof source === 'function' ? await source() : source;
-  return { kid, jwk, verifyKey: await engine.importKey(jwk) };
+  return { kid: jwk['kid'] as string, jwk, verifyKey: await engine.importKey(jwk) };
 }
 
 /** True if two JWKs are equal, whatever the order of their members. */
