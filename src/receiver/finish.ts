@@ -24,8 +24,8 @@ import { idsOf } from '../stages/ids.ts';
 import { respond } from '../stages/respond.ts';
 
 /**
- * Resolves to the code that few deliveries need. It is imported once: each `import()` of a loaded module costs a fifth
- * of a verification, and whoever is refused causes it.
+ * Resolves to the code that few deliveries need. It is imported once: each further `import()` takes 6 µs or more,
+ * several per cent of a verification, and anybody can cause refusals.
  */
 export const loadRare: () => Promise<typeof import('./rare.ts')> = once(() => import('./rare.ts'));
 
