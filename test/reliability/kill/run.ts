@@ -3,7 +3,6 @@ import { type Figures, figuresOf } from '../processes/figures.ts';
 import { type Ground, type GroundOptions, type Noted, onGround, TIMES } from '../processes/ground.ts';
 import { type Facts, type FinalState, judge, type Verdict } from '../processes/judge.ts';
 import { inTurns, type Strikes, strikesOf } from '../processes/strikes.ts';
-import type { Line } from '../processes/ledger.ts';
 import type { Mode, Role } from '../processes/wire.ts';
 import { owedOf, placesOf, type Traffic, trafficOf, type TrafficOptions } from './traffic.ts';
 
@@ -34,17 +33,8 @@ interface KillFigures extends Figures {
   readonly inTransaction: number;
 }
 
-/** Keys of events that a handler went on with when another process had been told that it completed them. */
-function overtaken(ledger: readonly Line[]): readonly string[] {
-  const toldTo = new Map<string, number>();
-  return ledger.flatMap(({ what, key, pid }) => {
-    if (what === 'told') toldTo.set(key, pid);
-    return what === 'woke' && toldTo.has(key) && toldTo.get(key) !== pid ? key : [];
-  });
-}
-
 function toldAndDone(
-  { seller, acknowledged, traffic }: Field,
+  { seller, acknowledged, traffic, overtaken }: Field,
   { owed, completions, ledger, effects }: Facts,
 ): Omit<KillFigures, keyof Figures> {
   const within = new Set(traffic.events.flatMap(({ key, orders }) => (orders.inTransaction ? key : [])));
@@ -60,7 +50,7 @@ function toldAndDone(
     deathsInTransaction: inTransaction(lines('die')),
     pausesInTransaction: inTransaction(lines('pause')),
     failuresInTransaction: inTransaction(lines('fail')),
-    overtakenInTransaction: inTransaction(overtaken(ledger)),
+    overtakenInTransaction: inTransaction(lines('woke').filter((key) => overtaken.has(key))),
     posts: seller.tally.attempts,
     unanswered: seller.tally.unanswered,
     told503: seller.tally.unavailable,
@@ -103,18 +93,21 @@ interface Field extends Ground {
   readonly options: RunOptions;
   readonly traffic: Traffic;
   readonly acknowledged: Set<string>;
+  /** Keys of events that were applied while a process that had a handler of theirs was stopped. */
+  readonly overtaken: Set<string>;
 }
 
 /**
  * Lets stopped processes go on once what they were at is done by another one. Only the last one waits for that: were
  * all who work stopped at once, nobody would do it.
  */
-async function letGo({ fleet, stateOf }: Field, stopped: Map<number, string>): Promise<void> {
+async function letGo({ fleet, stateOf, overtaken }: Field, stopped: Map<number, string>): Promise<void> {
   const last = [...stopped.keys()].at(-1);
   for (const [pid, key] of stopped) {
     fleet.pause(pid);
     const state = await stateOf(key);
     if (pid === last && (state === 'queued' || state === 'leased')) continue;
+    if (state === 'applied') overtaken.add(key);
     fleet.resume(pid);
     stopped.delete(pid);
   }
@@ -174,7 +167,13 @@ export function run(options: RunOptions): Promise<Result> {
     const { backend, random, seller } = ground;
     const { hasTransactions, canStopWithin } = backend;
     const traffic = trafficOf({ ...options, hasTransactions, canStopWithin }, random);
-    const field = { ...ground, options, traffic, acknowledged: new Set<string>() };
+    const field = {
+      ...ground,
+      options,
+      traffic,
+      acknowledged: new Set<string>(),
+      overtaken: new Set<string>(),
+    };
     const facts = await factsOf(field, await play(field));
     const verdict = judge(facts);
     return {
