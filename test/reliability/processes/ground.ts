@@ -5,6 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { statsOf } from '../../../src/for-tests.ts';
 import type { InboxRecord } from '../../../src/stores/index.ts';
 import { sellerKey } from '../../receiver/setup.ts';
+import { inTime } from '../../support/in-time.ts';
 import { BACKENDS, type Backend } from './backends.ts';
 import type { Break } from './breaks.ts';
 import { startFleet, type Fleet } from './fleet.ts';
@@ -90,7 +91,7 @@ async function unfinished(
 
 /** What is queued, leased and dead: for the message of a run that does not end. */
 async function left({ inbox }: OpenStore['store']): Promise<string> {
-  const { senders: _senders, ...counts } = await statsOf(inbox, 1_000_000);
+  const { senders: _senders, ...counts } = await inTime(() => statsOf(inbox, 1_000_000));
   return JSON.stringify(counts);
 }
 
@@ -150,7 +151,7 @@ async function groundIn(
     seller: sellerOf({ fleet, privateJwk, random, timeoutMs, signal }),
     ledger,
     folder,
-    stateOf: async (key) => (await open.store.inbox.inspect(AGENT_URL, key))?.state ?? 'absent',
+    stateOf: async (key) => (await inTime(() => open.store.inbox.inspect(AGENT_URL, key)))?.state ?? 'absent',
     drained,
     finish: async (abandoned) => {
       await drained(abandoned);
@@ -168,7 +169,7 @@ export async function onGround<T>(options: GroundOptions, play: (ground: Ground)
   const backend = await BACKENDS[options.kind](options.shared);
   const folder = mkdtempSync(join(tmpdir(), 'proto-webhooks-ground-'));
   const open = openStore(backend.place);
-  await open.store.open();
+  await inTime(() => open.store.open());
   const ground = await groundIn(folder, options, backend, open);
   try {
     return await play(ground);
