@@ -1,5 +1,5 @@
 /**
- * Repeats a call of a store: a busy machine may not make it within the store's time limit at once.
+ * Repeats a call of a store whose `timeoutMs` is short: a busy machine may not make it in time at once.
  * @throws what the call throws that is not `store_unavailable`, and that too after 60 s.
  */
 export async function inTime<T>(call: () => Promise<T>): Promise<T> {

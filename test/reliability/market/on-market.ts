@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { createRegistrations, type Registrations } from '../../../src/registrations/index.ts';
 import type { Fleet } from '../processes/fleet.ts';
 import { type Ground, type GroundOptions, onGround } from '../processes/ground.ts';
-import { openStore } from '../processes/stores.ts';
+import { openForJudge } from '../processes/stores.ts';
 import type { Buys } from '../processes/wire.ts';
 import { startFront } from './front.ts';
 import { type SellerProcess, startSeller } from './seller-process.ts';
@@ -46,7 +46,7 @@ export async function onMarket<T>(
         cache: join(options.shared, 'compiled'),
         signal: ground.signal,
       });
-      const open = openStore(ground.backend.place);
+      const open = openForJudge(ground.backend.place);
       const registrations = createRegistrations({
         call: anyClient,
         store: open.store,

@@ -14,12 +14,11 @@ import type { Registrations, RouteScheme } from '../../../src/registrations/inde
 import { whileAway } from '../../support/while-away.ts';
 import { type Front, startFront } from '../market/front.ts';
 import { type SellerServer, startServer } from '../market/seller-process.ts';
-import { OWN } from '../processes/build.ts';
 import { gateOf } from '../processes/clock.ts';
 import { figuresOf } from '../processes/figures.ts';
 import type { Fleet } from '../processes/fleet.ts';
 import { type Ground, type GroundOptions, type Noted, onGround, TIMES } from '../processes/ground.ts';
-import { openStore } from '../processes/stores.ts';
+import { openForJudge } from '../processes/stores.ts';
 import { inTurns, strikesOf } from '../processes/strikes.ts';
 import type { Mode, MoveBreak, Role, World } from '../processes/wire.ts';
 import { isNamedUrl, judgeMoves, type MovingFacts, type MovingVerdict, type Retirement } from './judge.ts';
@@ -417,7 +416,7 @@ export async function run({ breaks, ...options }: RunOptions): Promise<Result> {
       };
       const seller = await startServer<MovingLine>(SELLER, told, join(options.shared, 'compiled'));
       let field: Field | undefined;
-      const open = openStore(ground.backend.place, OWN, { clockOffsetMs: () => field?.offsetMs ?? 0 });
+      const open = openForJudge(ground.backend.place, { clockOffsetMs: () => field?.offsetMs ?? 0 });
       const registrations = createRegistrations({
         store: open.store,
         baseUrl: bases.toReversed(),

@@ -5,7 +5,6 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { statsOf } from '../../../src/for-tests.ts';
 import type { InboxRecord } from '../../../src/stores/index.ts';
 import { sellerKey } from '../../receiver/setup.ts';
-import { inTime } from '../../support/in-time.ts';
 import { BACKENDS, type Backend } from './backends.ts';
 import type { Break } from './breaks.ts';
 import { startFleet, type Fleet } from './fleet.ts';
@@ -13,7 +12,7 @@ import type { Facts, FinalState } from './judge.ts';
 import { ledgerReader, type LedgerReader } from './ledger.ts';
 import { randomOf, type Random } from './random.ts';
 import { AGENT_URL, PUBLIC_URL, sellerOf, type Seller } from './seller.ts';
-import { openStore, type Kind, type OpenStore } from './stores.ts';
+import { openForJudge, type Kind, type OpenStore } from './stores.ts';
 import type { Mode, ProcessOptions, Role } from './wire.ts';
 
 /**
@@ -91,7 +90,7 @@ async function unfinished(
 
 /** What is queued, leased and dead: for the message of a run that does not end. */
 async function left({ inbox }: OpenStore['store']): Promise<string> {
-  const { senders: _senders, ...counts } = await inTime(() => statsOf(inbox, 1_000_000));
+  const { senders: _senders, ...counts } = await statsOf(inbox, 1_000_000);
   return JSON.stringify(counts);
 }
 
@@ -151,7 +150,7 @@ async function groundIn(
     seller: sellerOf({ fleet, privateJwk, random, timeoutMs, signal }),
     ledger,
     folder,
-    stateOf: async (key) => (await inTime(() => open.store.inbox.inspect(AGENT_URL, key)))?.state ?? 'absent',
+    stateOf: async (key) => (await open.store.inbox.inspect(AGENT_URL, key))?.state ?? 'absent',
     drained,
     finish: async (abandoned) => {
       await drained(abandoned);
@@ -168,8 +167,8 @@ async function groundIn(
 export async function onGround<T>(options: GroundOptions, play: (ground: Ground) => Promise<T>): Promise<T> {
   const backend = await BACKENDS[options.kind](options.shared);
   const folder = mkdtempSync(join(tmpdir(), 'proto-webhooks-ground-'));
-  const open = openStore(backend.place);
-  await inTime(() => open.store.open());
+  const open = openForJudge(backend.place);
+  await open.store.open();
   const ground = await groundIn(folder, options, backend, open);
   try {
     return await play(ground);

@@ -10,7 +10,7 @@ import type { FinalState } from '../processes/judge.ts';
 import { ledgerReader, type LedgerReader } from '../processes/ledger.ts';
 import { type Random, randomOf } from '../processes/random.ts';
 import { AGENT_URL, type Seller, sellerOf } from '../processes/seller.ts';
-import { type Kind, openStore, type OpenStore } from '../processes/stores.ts';
+import { type Kind, openForJudge, type OpenStore } from '../processes/stores.ts';
 import { inTurns, type Strikes, strikesOf } from '../processes/strikes.ts';
 import { type Facts, judge, type Verdict } from './judge.ts';
 import type { Kept } from './kept.ts';
@@ -306,7 +306,7 @@ async function runIn(options: RunOptions, open: OpenStore, pair: Pair): Promise<
 export async function run(options: RunOptions): Promise<Result> {
   const backend = await BACKENDS[options.kind](options.shared);
   const folder = mkdtempSync(join(tmpdir(), 'proto-webhooks-serve-'));
-  const open = openStore(backend.place);
+  const open = openForJudge(backend.place);
   await open.store.open();
   const { publicJwk } = await sellerKey();
   const pair = await startPair({
