@@ -25,8 +25,8 @@ export interface Armed {
 /** A TCP proxy on 127.0.0.1, before one port. */
 export interface TcpProxy {
   readonly port: number;
-  /** The next request with `text` in it meets the mishap; one at a time. */
-  readonly arm: (mishap: Mishap, text: string) => Armed;
+  /** The next request that has a text in it, or is just these bytes, meets the mishap; one at a time. */
+  readonly arm: (mishap: Mishap, request: string | Buffer) => Armed;
   /** Every reply comes so much later. Ms. */
   readonly delay: (ms: number) => void;
   /** New connections come through again; those that met a mishap are reset, but half-open ones stay as they are. */
@@ -40,7 +40,7 @@ export interface TcpProxy {
 
 interface Mine {
   readonly mishap: Mishap;
-  readonly text: string;
+  readonly request: string | Buffer;
   readonly strike: () => void;
   held: (() => void)[];
   released: boolean;
@@ -67,6 +67,9 @@ interface State {
   readonly host: string;
 }
 
+const isMeant = ({ request }: Mine, said: Buffer): boolean =>
+  typeof request === 'string' ? said.includes(request) : said.equals(request);
+
 function reset({ near, far }: Pair): void {
   near.resetAndDestroy();
   far.destroy();
@@ -77,7 +80,7 @@ function fromNear(state: State, pair: Pair, chunk: Buffer): void {
   const { mine } = state;
   pair.said = Buffer.concat([pair.said, chunk]);
   if (pair.dead) return;
-  if (mine && pair.said.includes(mine.text)) {
+  if (mine && isMeant(mine, pair.said)) {
     state.mine = undefined;
     pair.met = mine;
     if (mine.mishap === 'mute') mute(state);
@@ -129,12 +132,12 @@ function joined(state: State, near: Socket): void {
   });
 }
 
-function armed(state: State, mishap: Mishap, text: string): Armed {
+function armed(state: State, mishap: Mishap, request: string | Buffer): Armed {
   let strike = (): void => undefined;
   const struck = new Promise<void>((resolve) => {
     strike = resolve;
   });
-  const mine: Mine = { mishap, text, strike, held: [], released: false };
+  const mine: Mine = { mishap, request, strike, held: [], released: false };
   state.mine = mine;
   return {
     struck,
@@ -156,7 +159,7 @@ export async function startProxy(target: number, host: string = '127.0.0.1'): Pr
   };
   return {
     port: address.port,
-    arm: (mishap, text) => armed(state, mishap, text),
+    arm: (mishap, request) => armed(state, mishap, request),
     delay: (ms) => {
       state.delayMs = ms;
     },
