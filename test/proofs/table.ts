@@ -101,6 +101,17 @@ export const PROOFS = {
     found: KEPT,
     isPacked: true,
   },
+  overtaken: {
+    title: 'Processes that stop in handlers whose events others complete meanwhile',
+    about: [...RECEIVING, ...STORES],
+    tests: 'test/reliability/kill/overtaken',
+    driven: {
+      acknowledged: 'events',
+      pausesInTransaction: 'stops in a transaction',
+      overtakenInTransaction: 'overtaken',
+    },
+    found: KEPT,
+  },
   channels: {
     title: 'One task by webhook, answer and poll, under kills',
     about: [...RECEIVING, ...STORES, 'registrations'],

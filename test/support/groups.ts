@@ -77,6 +77,7 @@ export const ROWS_ONLY: readonly (readonly [RegExp, string])[] = [
     /^reliability\/runs\/(failover-watched|frozen-transaction)\.test\.ts$/,
     'settings and transaction in stores/*',
   ],
+  [/^reliability\/kill\/overtaken\.test\.ts$/, 'kill/bites: a store that does not compare owners is found'],
   [
     /^reliability\/memory\//,
     'calls/memory and keys/memory; caps and retention in the contract of each store',

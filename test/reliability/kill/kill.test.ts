@@ -45,7 +45,6 @@ it.each(ROWS)(
     // Redis has no transactions.
     if (row.kind === 'Redis') return;
     for (const name of met) expect(figures[`${name}InTransaction`], name).toBeGreaterThan(0);
-    if (LONG) expect(figures.overtakenInTransaction).toBeGreaterThan(0);
   },
   FORM.deadlineMs + 60_000,
 );
