@@ -10,7 +10,7 @@ const CALM = { kills: 0, deaths: 0, failures: 0, concurrency: 16, hasDuplicates:
 
 /** The last stop is in a transaction, and no other one ends it before its event is applied. */
 const FORM = LONG
-  ? { events: 10_000, pauses: 40, seed: Date.now() % 2 ** 31, deadlineMs: 3_600_000 }
+  ? { events: 10_000, pauses: 10, seed: Date.now() % 2 ** 31, deadlineMs: 3_600_000 }
   : { events: 400, pauses: 2, seed: 20_260_104, deadlineMs: 480_000 };
 
 /** Redis has no transactions. */
