@@ -173,8 +173,8 @@ export const PROOFS = {
     about: [...RECEIVING, ...STORES, ...CALLING],
     tests: 'test/reliability/moving/moving.test.ts',
     only: 'with kill -9 at every step',
-    driven: { buys: 'media buys', updates: 'updates', events: 'events', starts: 'processes' },
-    found: { ...KEPT, refused: 'authentic deliveries refused', unmoved: 'not moved' },
+    driven: { buys: 'media buys', events: 'events', deaths: 'own deaths', kills: 'kills' },
+    found: { ...KEPT, refused: 'refused', unmoved: 'not moved' },
     isPacked: true,
   },
   serve: {
@@ -201,7 +201,7 @@ export const PROOFS = {
     found: KEPT,
   },
   failovers: {
-    title: "A failover of Postgres with `durability: { require: 'failover' }`",
+    title: "A failover of Postgres, required durability `'failover'`",
     about: [...RECEIVING, ...STORES],
     tests: 'test/reliability/runs/failover-watched',
     driven: { events: 'events', faults: 'answers of 503' },
@@ -245,7 +245,6 @@ export const PROOFS = {
     tests: 'test/reliability/memory',
     only: 'holds no more',
     driven: { events: 'events', growthKiB: 'KiB more than after the first 50,000' },
-    isPacked: true,
   },
   faults: {
     title: 'Stores that fail in every way that they have',
