@@ -174,7 +174,7 @@ export const PROOFS = {
     tests: 'test/reliability/moving/moving.test.ts',
     only: 'with kill -9 at every step',
     driven: { buys: 'media buys', events: 'events', deaths: 'own deaths', kills: 'kills' },
-    found: { ...KEPT, refused: 'refused', unmoved: 'not moved' },
+    found: { ...KEPT, refused: 'deliveries refused', unmoved: 'not moved' },
     isPacked: true,
   },
   serve: {
@@ -201,7 +201,7 @@ export const PROOFS = {
     found: KEPT,
   },
   failovers: {
-    title: "A failover of Postgres, required durability `'failover'`",
+    title: "A failover of Postgres with durability `'failover'`",
     about: [...RECEIVING, ...STORES],
     tests: 'test/reliability/runs/failover-watched',
     driven: { events: 'events', faults: 'answers of 503' },
